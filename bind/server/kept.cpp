@@ -5,6 +5,7 @@
 #include "bind.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/server_checkpoint.hpp"
+#include "syncopate/server_rows.hpp"
 
 namespace syncopate::bind {
 
@@ -30,6 +31,43 @@ Arrays state_of(nb::handle self) {
   for (auto& [name, values] : nb::cast<KeptTables&>(self).state)
     state[nb::str(name.c_str())] = nb::cast(array_in(self, values));
   return nb::borrow<Arrays>(state);
+}
+
+/// Numbers of 64 bits, whose sign Python's arrays do not show.
+OwnArray numbers_in(nb::handle self, std::vector<std::uint64_t>& values) {
+  return array_over(values.data(), {{values.size()}, DType::i64}, self);
+}
+
+std::vector<std::uint64_t> numbers_of(nb::handle object, const char* name) {
+  const nb::ndarray<nb::ro> array = read_array_of(object, name);
+  if (array.dtype().bits != 64 || array.dtype().lanes != 1 ||
+      array.dtype().code > static_cast<std::uint8_t>(nb::dlpack::dtype_code::UInt))
+    throw Misuse(std::string(name) + " has elements of another type; allowed: int64, uint64");
+  const auto* const begin = static_cast<const std::uint64_t*>(array.data());
+  return {begin, begin + array.size()};
+}
+
+void bind_rows(nb::module_& module) {
+  nb::class_<KeptRows>(
+      module, "KeptRows",
+      "Rows of one table with their state, from TableWorker.visit_rows, for TableWorker.restore_rows.\n\n"
+      "rule: whose state it is. ids, steps: int64, a row's id and the number of its steps. values: "
+      "float32, for each row its values, then as many of each state of the rule. Arrays are copied.")
+      .def(
+          "__init__",
+          [](KeptRows* self, const std::string& rule, nb::handle ids, nb::handle steps, nb::handle values) {
+            new (self) KeptRows{.rule = rule,
+                                .ids = numbers_of(ids, "ids"),
+                                .steps = numbers_of(steps, "steps"),
+                                .values = floats_of(values, "values")};
+          },
+          "rule"_a, "ids"_a, "steps"_a, "values"_a)
+      .def_ro("rule", &KeptRows::rule)
+      .def_prop_ro("ids", [](nb::handle self) { return numbers_in(self, nb::cast<KeptRows&>(self).ids); })
+      .def_prop_ro("steps", [](nb::handle self) { return numbers_in(self, nb::cast<KeptRows&>(self).steps); })
+      .def_prop_ro(
+          "values", [](nb::handle self) { return array_in(self, nb::cast<KeptRows&>(self).values); },
+          "Flat, in this object's memory, as `ids` and `steps` are.");
 }
 
 }  // namespace
@@ -58,6 +96,7 @@ void bind_kept(nb::module_& module) {
           "The servers' exact weights, in this object's memory; `start` ignores them.")
       .def_ro("optimizer", &KeptTables::optimizer)
       .def_prop_ro("state", state_of, "Arrays by name, in this object's memory.");
+  bind_rows(module);
 }
 
 }  // namespace syncopate::bind

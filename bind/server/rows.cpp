@@ -1,5 +1,6 @@
 // Tables of rows in Python: ids, rows and gradients are arrays of any framework, in place.
 #include <fmt/format.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include "bind.hpp"
@@ -59,6 +60,16 @@ void push(const Working& self, std::size_t table, nb::handle ids, nb::handle gra
   self.call([&](TableWorker& worker) { worker.push_rows(table, own, values, rate); });
 }
 
+void visit(const Working& self, std::size_t table, const std::optional<nb::callable>& take) {
+  std::function<void(const KeptRows&)> taken;
+  if (take)
+    taken = [&](const KeptRows& rows) {
+      const nb::gil_scoped_acquire acquired;
+      (*take)(nb::cast(rows, nb::rv_policy::copy));
+    };
+  self.call([&](TableWorker& worker) { worker.visit_rows(table, taken); });
+}
+
 }  // namespace
 
 void define_rows(nb::class_<Working>& type) {
@@ -80,7 +91,23 @@ void define_rows(nb::class_<Working>& type) {
           "push_rows", push, "table"_a, "ids"_a, "gradients"_a, "rate"_a,
           "For each id, one step of the table's rule with the sum of the id's gradients, on the server and on arrival: "
           "N workers that push a row make N steps of it. Every push is applied once. Returns when the gradients are "
-          "copied. Raises Misuse as `pull_rows`; if a server lacks memory for more rows, in this or a later call.");
+          "copied. Raises Misuse as `pull_rows`; if a server lacks memory for more rows, in this or a later call.")
+      .def(
+          "visit_rows", visit, "table"_a, "take"_a = nb::none(),
+          "Call `take` with all rows of the table that were ever pushed, once each, in parts (KeptRows) of at most 256 "
+          "KiB or one row. Every worker calls it at the same point of its program, those that do not need the rows "
+          "without `take`: the rows are those after all workers' calls of `push_rows` before it, and each call returns "
+          "when all visits have ended. Raises Misuse as `pull_rows`, PeerLost, Timeout, and what `take` raises; a call "
+          "that raises counts as made.")
+      .def(
+          "restore_rows",
+          [](const Working& self, std::size_t table, const KeptRows& rows) {
+            self.call([&](TableWorker& worker) { worker.restore_rows(table, rows); });
+          },
+          "table"_a, "rows"_a,
+          "Load rows from `visit_rows`, also in a job with another number of workers or servers. The servers leave a "
+          "row that they have as it is: every worker calls it for all rows, after `start` and before it pulls or "
+          "pushes. Raises Misuse for rows of another rule or lengths that do not fit.");
 }
 
 }  // namespace syncopate::bind

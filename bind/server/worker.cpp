@@ -164,7 +164,8 @@ void bind_checkpoints(nb::class_<Working>& type) {
           "same number of steps.")
       .def(
           "gather", [](const Working& self) { return self.call([](TableWorker& own) { return own.gather(); }); },
-          "Call `flush` and return the servers' state as KeptTables. Without lockstep the optimizer's state is this "
+          "Call `flush` and return the servers' state as KeptTables, without tables of rows (`visit_rows`). Without "
+          "lockstep the optimizer's state is this "
           "worker's own, and the weights may include updates of later steps. Raises PeerLost if the other workers did "
           "not wait.")
       .def("kept_by_codec", saved_tables,

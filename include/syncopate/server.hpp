@@ -190,9 +190,9 @@ class TableWorker final {
   /// Call it between steps. Sends pending updates, and waits until the servers have all workers' updates of the same
   /// number of steps, and this worker's pushes of rows.
   void flush();
-  /// Calls `flush` and returns the servers' state, without tables of rows. Without lockstep the optimizer's state is
-  /// this worker's own, and the weights may include updates of later steps. Throws PeerLost if the other workers did
-  /// not wait.
+  /// Calls `flush` and returns the servers' state, without tables of rows (`visit_rows`). Without lockstep the
+  /// optimizer's state is this worker's own, and the weights may include updates of later steps. Throws PeerLost if the
+  /// other workers did not wait.
   [[nodiscard]] KeptTables gather();
   [[nodiscard]] KeptByCodec kept_by_codec();  ///< after `flush`
   void restore(const KeptByCodec& kept);      ///< after `start`; throws Misuse for other lengths
@@ -216,6 +216,17 @@ class TableWorker final {
   /// pushes are on their way. Throws Misuse as `pull_rows`; a server without memory for more rows makes this or a later
   /// call throw Misuse.
   void push_rows(std::size_t table, std::span<const std::uint64_t> ids, std::span<const float> gradients, double rate);
+  /// Passes to `take` all rows of the table that were ever pushed, once each, in parts of at most 256 KiB or one row;
+  /// `take` may be empty. Every worker calls it at the same point of its program: the rows are those after all calls of
+  /// `push_rows` before it, of all workers, and each call returns when all workers' visits have ended. A worker that
+  /// the servers have given up is not waited for. Throws Misuse as `pull_rows`, PeerLost, Timeout, and what `take`
+  /// throws; a call that throws counts as made.
+  void visit_rows(std::size_t table, const std::function<void(const KeptRows&)>& take);
+  /// Loads rows that `visit_rows` passed to `take`, also in a job with another number of workers or servers. The
+  /// servers leave a row that they have as it is, so that every worker may restore the same rows: each calls it for all
+  /// rows, after `start` and before it pulls or pushes. Waits and throws as `push_rows`; Misuse for rows of another
+  /// rule or lengths that do not fit.
+  void restore_rows(std::size_t table, const KeptRows& rows);
   /// Ends the worker: sends pending updates, and waits until every table holds all workers' updates of the same number
   /// of steps. Workers with the same number of steps end with bitwise equal weights.
   void finish();

@@ -23,4 +23,13 @@ struct RowOptions {
   friend bool operator==(const RowOptions&, const RowOptions&) = default;
 };
 
+/// Rows of one table as a checkpoint holds them.
+struct KeptRows {
+  std::string rule{};                  ///< whose state it is
+  std::vector<std::uint64_t> ids{};    ///< each once
+  std::vector<std::uint64_t> steps{};  ///< number of each row's steps
+  /// For each id its `width` floats, then `width` floats of each state of the rule, in the rule's order.
+  std::vector<float> values{};
+};
+
 }  // namespace syncopate

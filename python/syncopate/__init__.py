@@ -22,6 +22,7 @@ from syncopate._core import (
     Gradient,
     Group,
     JobAccess,
+    KeptRows,
     KeptTables,
     Mismatch,
     Misuse,
@@ -79,7 +80,7 @@ for _class in vars(_core).values():
 __version__ = _core.__version__
 __all__ = [
     "Bucket", "ClockView", "Codec", "CodecStep", "CodecTensor", "CollectivePlan", "Combiner", "Consistency", "Corrupt", "Entry", "Error", "Feedback",
-    "Gradient", "Group", "JobAccess", "KeptTables", "Layer", "Mismatch", "Misuse", "NotFinite", "Optimizer", "Pace", "Parameter", "PeerLost",
+    "Gradient", "Group", "JobAccess", "KeptRows", "KeptTables", "Layer", "Mismatch", "Misuse", "NotFinite", "Optimizer", "Pace", "Parameter", "PeerLost",
     "Placement", "Policy", "PolicyLayer", "PolicyStep", "Prediction", "Profile", "RemoteFailure", "Rule", "RuleStep", "Server", "ServerStatus",
     "ServerView", "Simulation", "StepStatistics", "Synchronizer", "SystemFailure", "TableWorker", "Timeout", "Unauthorized", "Work",
     "WorkerStatistics", "access_from_environment", "additive", "ddp_buckets", "gather", "info", "plan", "plan_collective", "profile", "scatter",

@@ -20,8 +20,8 @@ Clock clock_at(base::ConstBytes bytes, std::size_t offset) {
 }
 
 bool is_known(MessageKind kind, bool from_worker) {
-  return from_worker ? kind >= MessageKind::setup && kind <= MessageKind::pull_rows
-                     : kind >= MessageKind::welcome && kind <= MessageKind::rows;
+  return from_worker ? kind >= MessageKind::setup && kind <= MessageKind::visit_rows
+                     : kind >= MessageKind::welcome && kind <= MessageKind::visited;
 }
 
 }  // namespace

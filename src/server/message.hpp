@@ -29,8 +29,13 @@ enum class MessageKind : std::uint8_t {
               ///< to the table and server, from 1. Answered by `pushed`
   pull_rows,  ///< `block`: a table of rows; body: ids. `least`: the worker's pushes that the answer contains;
               ///< `version`: of the request, repeated by its answer `rows`
+  restore_rows,  ///< numbered as a push; body: rows with their state (RowLayout), for the table to take those it lacks
+  mark_rows,     ///< numbered as a push; `last`: the earlier ones are all of this number of steps; 0: of unknown steps.
+                 ///< `first`: 1 if the worker meets the others: answered when all have come (RowMarks)
+  visit_rows,    ///< `block`: a table of rows; `first`: a slab of it; `least`, `version`: as of pull_rows
   // From a server:
-  welcome,  ///< the setup is accepted. `least`: the newest step of any block; `last`: of this worker
+  welcome,  ///< the setup is accepted. `least`: the newest step of any block; `last`: of this worker; `first`: the
+            ///< server writes a snapshot each time that all workers have made this number of steps; 0: never
   weights,  ///< body: a block's weights. `least`: number of every worker's steps that they hold; `last`: of this
             ///< worker's
   want,     ///< another worker waits for all updates of the first `least` steps
@@ -38,6 +43,7 @@ enum class MessageKind : std::uint8_t {
   status,   ///< body: the server's status, for an observer. The stream ends
   pushed,   ///< `block`: a table of rows; `version`: number of the worker's pushes that are applied
   rows,     ///< body: the rows of a `pull_rows`, in its order
+  visited,  ///< `version`: of a `visit_rows`; body: its slab; `first`: number of rows in it; `last`: number of slabs
 };
 
 struct Message {

@@ -46,9 +46,95 @@ def test_rows_follow_torchs_embedding(server, rule):
             optimizer.step()
             loss_of(own(batch)).backward()
         assert torch.allclose(own(torch.arange(8)), reference.weight, atol=1e-6)
-        assert not list(own.parameters()) and not own.state_dict()
+        assert not list(own.parameters())
         with pytest.raises(syncopate.Misuse, match="allowed: int64"):
             own(torch.tensor([1, 2], dtype=torch.int32))
+        worker.finish()
+
+
+def train_rows(own, batches):
+    for batch in batches:
+        loss_of(own(batch)).backward()
+
+
+@pytest.mark.parametrize("rule", ["sgd", "adagrad", "adam"])
+def test_a_saved_state_continues_with_the_same_bits_on_other_servers(server, rule, tmp_path):
+    ids = torch.arange(8)
+
+    def embedding(worker, **options):
+        return syncopate.torch.Embedding(worker, "rows", 4, lr=0.1, **{"rule": rule, "seed": 3, "scale": 0.5} | options)
+
+    with connect(server) as worker:
+        own = embedding(worker)
+        worker.start()
+        empty = own.state_dict()["_extra_state"]
+        assert len(empty["ids"]) == len(empty["steps"]) == len(empty["values"]) == 0
+        train_rows(own, BATCHES)
+        torch.save(torch.nn.Sequential(own).state_dict(), tmp_path / "state.pt")
+        train_rows(own, BATCHES)
+        with torch.no_grad():
+            expected = own(ids)
+        with pytest.raises(syncopate.Misuse, match="before the first forward pass"):
+            own.load_state_dict(own.state_dict())
+        worker.finish()
+    state = torch.load(tmp_path / "state.pt")
+    kept = state["0._extra_state"]
+    assert sorted(kept["ids"].tolist()) == [0, 1, 3, 5, 7] and set(kept["steps"].tolist()) == {1, 2}
+    with syncopate.Server.start(["127.0.0.1:0"], index=0) as first, syncopate.Server.start(["127.0.0.1:0"], index=1) as second:
+        with syncopate.TableWorker.connect(servers=[*first.addresses, *second.addresses], worker=0, workers=1, timeout_s=20) as worker:
+            own = embedding(worker)
+            with pytest.raises(syncopate.Misuse, match="allowed: equal ones"):
+                embedding(worker, rule="momentum").load_state_dict({"_extra_state": kept})
+            torch.nn.Sequential(own).load_state_dict(state)
+            assert own.state_dict()["_extra_state"] is kept, "the servers do not have it yet"
+            worker.start()
+            train_rows(own, BATCHES)
+            with torch.no_grad():
+                assert torch.equal(own(ids), expected)
+            worker.finish()
+
+
+def test_a_state_has_all_workers_pushes_and_is_restored_once(server):
+    def train(rank, addresses, earlier):
+        with syncopate.TableWorker.connect(servers=addresses, worker=rank, workers=2, consistency="tap", timeout_s=20) as worker:
+            own = syncopate.torch.Embedding(worker, "rows", 4, lr=1.0, scale=0)
+            if earlier:
+                own.load_state_dict(earlier)
+            worker.start()
+            for _ in range(1 + 2 * rank):
+                own(BATCHES[0]).sum().backward()
+            state = own.state_dict()
+            own(BATCHES[0]).sum().backward()
+            worker.finish()
+            return state
+
+    first = on_threads(2, lambda rank: train(rank, server.addresses, None))
+    assert not any(isinstance(end, BaseException) for end in first), first
+    for end in first:
+        values = dict(zip(end["_extra_state"]["ids"].tolist(), end["_extra_state"]["values"][:, 0].tolist(), strict=True))
+        assert values == {1: -8.0, 3: -4.0, 7: -12.0}
+    with syncopate.Server.start(["127.0.0.1:0"]) as other:
+        second = on_threads(2, lambda rank: train(rank, other.addresses, first[0]))
+    assert not any(isinstance(end, BaseException) for end in second), second
+    kept = second[1]["_extra_state"]
+    assert dict(zip(kept["ids"].tolist(), kept["values"][:, 0].tolist(), strict=True)) == {1: -16.0, 3: -8.0, 7: -24.0}
+
+
+def test_a_visit_that_raises_ends_and_a_worker_needs_no_rows(server):
+    with connect(server) as worker:
+        own = syncopate.torch.Embedding(worker, "rows", 4, lr=1.0, scale=0)
+        worker.start()
+        own(torch.tensor([5])).sum().backward()
+
+        def refuse(_):
+            raise ValueError("the disk is full")
+
+        with pytest.raises(ValueError, match="the disk is full"):
+            worker.visit_rows(own.table, refuse)
+        worker.visit_rows(own.table)
+        parts = []
+        worker.visit_rows(own.table, take=parts.append)
+        assert [part.rule for part in parts] == ["sgd"] and torch.from_dlpack(parts[0].ids).tolist() == [5]
         worker.finish()
 
 

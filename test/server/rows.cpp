@@ -225,9 +225,9 @@ TEST_F(OfRows, PushesAreTakenInTheOrderOfTheirNumbers) {
   EXPECT_EQ(push(table_, 0, 1, {1}), RowTable::Taken::repeated);
   EXPECT_EQ(push(table_, 0, 2, {1}), RowTable::Taken::applied);
   EXPECT_EQ(push(table_, 1, 1, {1}), RowTable::Taken::applied) << "another worker";
-  table_.join(1);
+  table_.marks().join(1, 0);
   EXPECT_EQ(push(table_, 1, 1, {1}), RowTable::Taken::applied) << "another process";
-  EXPECT_EQ(table_.applied_of(0), 2U);
+  EXPECT_EQ(table_.marks().applied_of(0), 2U);
   EXPECT_EQ(table_.rows(), 1U);
 }
 
@@ -259,6 +259,59 @@ TEST_F(OfRows, ImagesContinueWithTheSameBits) {
   EXPECT_EQ(pull(other, {3, 5, 77'777, 99'999}), pull(table_, {3, 5, 77'777, 99'999}));
 }
 
+TEST_F(OfRows, AnImageStaysAsItIsThoughTheTableChanges) {
+  EXPECT_EQ(push(table_, 0, 1, {1, 2}), RowTable::Taken::applied);
+  std::vector<Payload> image;
+  table_.image([&](Payload bytes, std::uint64_t, bool) { image.push_back(std::move(bytes)); });
+  const std::vector<float> before = pull(table_, {1, 2, 3});
+  EXPECT_EQ(push(table_, 0, 2, {2, 3}), RowTable::Taken::applied);
+  RowMemory memory{kMuch};
+  RowTable other(rules_, 2, memory);
+  for (std::size_t part = 0; part < image.size(); ++part) other.restore(image[part].bytes, part);
+  EXPECT_TRUE(other.is_whole());
+  EXPECT_EQ(pull(other, {1, 2, 3}), before);
+  EXPECT_EQ(other.rows(), 2U);
+  EXPECT_NE(pull(table_, {1, 2, 3}), before);
+}
+
+TEST_F(OfRows, WorkersMeetWhenAllThatTakePartHaveCome) {
+  const auto mark = [&](std::size_t worker, std::uint64_t number, Clock steps, bool meets) {
+    return table_.push(worker,
+                       {.kind = MessageKind::mark_rows, .first = meets ? 1 : 0, .last = steps, .version = number});
+  };
+  RowMarks& marks = table_.marks();
+  EXPECT_EQ(mark(0, 1, 4, true), RowTable::Taken::applied);
+  EXPECT_EQ(mark(0, 1, 4, true), RowTable::Taken::repeated);
+  EXPECT_FALSE(marks.has_met(0));
+  EXPECT_TRUE(marks.has_met(1));
+  EXPECT_EQ(marks.ended(), 0);
+  EXPECT_EQ(mark(1, 1, 6, false), RowTable::Taken::applied);
+  EXPECT_FALSE(marks.has_met(0)) << "a mark of steps does not count as a meeting";
+  EXPECT_EQ(marks.ended(), 4);
+  EXPECT_EQ(mark(1, 2, 0, true), RowTable::Taken::applied);
+  EXPECT_TRUE(marks.has_met(0));
+  EXPECT_EQ(mark(0, 2, 8, true), RowTable::Taken::applied);
+  EXPECT_FALSE(marks.has_met(0));
+  marks.leave(1);
+  EXPECT_TRUE(marks.has_met(0));
+  EXPECT_EQ(marks.ended(), 8);
+  marks.come_back(1);
+  EXPECT_TRUE(marks.has_met(0)) << "it is waited for from the next meeting on";
+  EXPECT_EQ(marks.ended(), 6);
+  EXPECT_EQ(mark(0, 3, 0, true), RowTable::Taken::applied);
+  EXPECT_FALSE(marks.has_met(0));
+  marks.join(1, 7);
+  EXPECT_FALSE(marks.has_met(0)) << "another process of a worker that takes part is waited for";
+  marks.leave(1);
+  marks.join(1, 7);
+  EXPECT_TRUE(marks.has_met(0));
+  EXPECT_EQ(marks.ended(), 7);
+  EXPECT_EQ(marks.applied_of(1), 0U);
+  marks.leave(0);
+  marks.leave(1);
+  EXPECT_EQ(marks.ended(), std::nullopt);
+}
+
 TEST_F(OfRows, MalformedMessagesAreRefused) {
   const auto is_refused = [&](std::size_t bytes, double rate) {
     try {
@@ -275,7 +328,16 @@ TEST_F(OfRows, MalformedMessagesAreRefused) {
   EXPECT_FALSE(is_refused(20, 0));
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{7}, std::size_t{9}, kMostBodyBytes})
     EXPECT_THROW(static_cast<void>(table_.pull(payload_of(std::string(bytes, 'x')).bytes)), Corrupt) << bytes;
-  for (const auto& [bytes, part] : {std::pair{15, 0}, {17, 0}, {39, 1}, {1, 2}})
+  for (const std::size_t bytes : {0, 39, 41})
+    EXPECT_THROW(
+        static_cast<void>(table_.push(
+            0, {.kind = MessageKind::restore_rows, .version = 1, .body = payload_of(std::string(bytes, 'x'))})),
+        Corrupt)
+        << bytes;
+  EXPECT_THROW(
+      static_cast<void>(table_.push(0, {.kind = MessageKind::mark_rows, .version = 1, .body = payload_of("x")})),
+      Corrupt);
+  for (const auto& [bytes, part] : {std::pair{71, 0}, {73, 0}, {39, 1}, {1, 2}})
     EXPECT_THROW(table_.restore(payload_of(std::string(static_cast<std::size_t>(bytes), 'x')).bytes,
                                 static_cast<std::uint64_t>(part)),
                  Corrupt)
@@ -327,6 +389,106 @@ TEST(RowOptions, ArePartOfTheSetup) {
   EXPECT_NE(difference(setup, other).find("none"), std::string::npos);
 }
 
+/// All rows of a table, which no worker pushes meanwhile, by id.
+std::map<std::uint64_t, std::pair<std::uint64_t, std::vector<float>>> visited(RowJob& job, std::size_t servers) {
+  std::map<std::uint64_t, std::pair<std::uint64_t, std::vector<float>>> all;
+  for (std::size_t server = 0; server < servers; ++server)
+    for (std::size_t slab = 0, slabs = 1; slab < slabs; ++slab) {
+      job.worker(0).visit(server, 0, slab);
+      job.deliver();
+      EXPECT_TRUE(job.worker(0).has_visited());
+      const WorkerRows::Visited visited = job.worker(0).take_visited();
+      slabs = visited.slabs;
+      const std::size_t count = visited.rows.ids.size(), floats = count == 0 ? 0 : visited.rows.values.size() / count;
+      EXPECT_EQ(visited.rows.steps.size(), count);
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto* values = visited.rows.values.data() + i * floats;
+        EXPECT_TRUE(
+            all.emplace(visited.rows.ids[i], std::pair(visited.rows.steps[i], std::vector(values, values + floats)))
+                .second)
+            << "row " << visited.rows.ids[i] << " comes twice";
+      }
+    }
+  return all;
+}
+
+/// Several slabs on each server; every row's state is that of its pushes, so that a job with another number of servers
+/// continues with the same bits.
+TEST(RowVisits, HaveEveryRowOnceAndAreRestoredOnAnotherNumberOfServers) {
+  constexpr std::size_t kWidth = 64, kRows = 3000;
+  const RowOptions options{.name = "rows", .width = kWidth, .rule = "adam", .seed = 3};
+  RowJob one({options}, 3), other({options}, 2);
+  EXPECT_TRUE(visited(one, 3).empty());
+  std::vector<std::uint64_t> ids(kRows);
+  for (std::size_t i = 0; i < kRows; ++i) ids[i] = i * 0x9E3779B97F4A7C15U;
+  const std::vector<float> gradients(kRows * kWidth, 0.25F);
+  one.push(0, 0, ids, gradients, 0.1);
+  one.push(0, 0, {ids[5]}, std::vector<float>(kWidth, -3.0F), 0.1);
+  const auto rows = visited(one, 3);
+  ASSERT_EQ(rows.size(), kRows);
+  KeptRows kept{.rule = "adam"};
+  for (const auto& [id, row] : rows) {
+    EXPECT_EQ(row.first, id == ids[5] ? 2U : 1U);
+    EXPECT_EQ(std::vector(row.second.begin(), row.second.begin() + kWidth), one.pull(0, {id}));
+    kept.ids.push_back(id);
+    kept.steps.push_back(row.first);
+    kept.values.insert(kept.values.end(), row.second.begin(), row.second.end());
+  }
+  other.worker(0).restore(0, kept);
+  other.deliver();
+  EXPECT_EQ(visited(other, 2), rows);
+  other.push(0, 0, {ids[7]}, std::vector<float>(kWidth, 1.0F), 0.1);
+  const std::vector<float> pushed = other.pull(0, {ids[7]});
+  other.worker(0).restore(0, kept);
+  other.deliver();
+  EXPECT_EQ(other.pull(0, {ids[7]}), pushed) << "a row that a server has stays as it is";
+  one.push(0, 0, {ids[7]}, std::vector<float>(kWidth, 1.0F), 0.1);
+  EXPECT_EQ(visited(other, 2), visited(one, 3));
+
+  kept.rule = "adamw";
+  EXPECT_THROW(other.worker(0).restore(0, kept), Misuse);
+  kept.rule = "adam";
+  kept.steps.pop_back();
+  EXPECT_THROW(other.worker(0).restore(0, kept), Misuse);
+}
+
+TEST(RowVisits, AreRepeatedOnAnotherStream) {
+  RowJob job({{.name = "rows", .width = 2, .scale = 0}}, 1);
+  job.push(0, 0, {9}, {-1, -1}, 1);
+  job.is_cut = true;
+  job.worker(0).meet(0);
+  job.worker(0).visit(0, 0, 0);
+  job.deliver();
+  job.is_cut = false;
+  EXPECT_FALSE(job.worker(0).has_met());
+  EXPECT_FALSE(job.worker(0).has_room()) << "a worker that meets the others pushes nothing";
+  EXPECT_FALSE(job.worker(0).has_visited());
+  job.worker(0).repeat(0);
+  job.worker(0).repeat(0);
+  job.deliver();
+  EXPECT_TRUE(job.worker(0).has_met());
+  EXPECT_EQ(job.worker(0).take_visited().rows.ids, std::vector<std::uint64_t>{9});
+}
+
+TEST(RowMeetings, AreAcknowledgedWhenTheLastWorkerHasComeOrLeft) {
+  RowJob job({{.name = "rows", .width = 2}}, 2, 3);
+  for (const std::size_t worker : {0, 1}) job.worker(worker).meet(0);
+  job.deliver();
+  EXPECT_FALSE(job.worker(0).has_met());
+  job.worker(0).repeat(1);
+  job.deliver();
+  EXPECT_FALSE(job.worker(0).has_met());
+  job.worker(2).meet(0);
+  job.deliver();
+  for (const std::size_t worker : {0, 1, 2}) EXPECT_TRUE(job.worker(worker).has_met());
+  for (const std::size_t worker : {0, 1}) job.worker(worker).meet(0);
+  job.deliver();
+  EXPECT_FALSE(job.worker(1).has_met());
+  for (const std::size_t server : {0, 1}) job.server(server).leave(2);
+  job.deliver();
+  for (const std::size_t worker : {0, 1}) EXPECT_TRUE(job.worker(worker).has_met());
+}
+
 TEST(RowCalls, ThatDoNotFitAreRefused) {
   RowJob job({{.name = "rows", .width = 2}}, 1);
   std::vector<float> rows(4);
@@ -344,6 +506,12 @@ TEST(RowCalls, ThatDoNotFitAreRefused) {
       EXPECT_THROW(job.worker(0).receive(0, answer), Corrupt);
   }
   EXPECT_THROW(job.worker(0).receive(0, {.kind = MessageKind::rows, .block = 1}), Corrupt);
+  job.worker(0).visit(0, 0, 0);
+  for (const auto& [count, slabs] : {std::pair{1, 1}, {0, 1}, {1, 0}, {1 << 30, 1}})
+    EXPECT_THROW(job.worker(0).receive(0, {.kind = MessageKind::visited, .first = count, .last = slabs, .version = 1}),
+                 Corrupt)
+        << count;
+  EXPECT_NO_THROW(job.worker(0).receive(0, {.kind = MessageKind::visited, .version = 1}));
   EXPECT_THROW(job.server(0).receive(0, {.kind = MessageKind::pull_rows, .block = 1, .body = asked({1})}), Corrupt);
 }
 

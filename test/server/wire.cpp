@@ -65,8 +65,8 @@ TEST(MessageBytes, AreTakenUpToTheirLimits) {
 TEST(MessageBytes, AreOfAKindThatTheSenderHas) {
   for (int kind = 0; kind < 256; ++kind) {
     const std::string bytes = bytes_of({.kind = static_cast<MessageKind>(kind)});
-    EXPECT_EQ(is_taken(bytes, true), kind >= 1 && kind <= 7) << kind << " from a worker";
-    EXPECT_EQ(is_taken(bytes, false), kind >= 8 && kind <= 14) << kind << " from a server";
+    EXPECT_EQ(is_taken(bytes, true), kind >= 1 && kind <= 10) << kind << " from a worker";
+    EXPECT_EQ(is_taken(bytes, false), kind >= 11 && kind <= 18) << kind << " from a server";
   }
 }
 
@@ -84,7 +84,7 @@ TEST(RelayedBytes, AreTakenUpToTheirLimits) {
   };
   for (int value = 0; value < 256; ++value) {
     EXPECT_EQ(is_relayed(0, value), value >= 1 && value <= 6) << "tells " << value;
-    EXPECT_EQ(is_relayed(1, value), value >= 1 && value <= 12) << "event " << value;
+    EXPECT_EQ(is_relayed(1, value), value >= 1 && value <= 14) << "event " << value;
     EXPECT_EQ(is_relayed(2, value), value <= 1) << "last part: " << value;
     EXPECT_EQ(is_relayed(3, value), value == 0) << "zero: " << value;
   }
@@ -305,8 +305,8 @@ TEST(Images, AreTakenOnceAStepAndRestoredForAllBlocks) {
   std::vector<Payload> images;
   ServerTables tables(0, 1 << 20, [](const Outgoing&) {});
   tables.take_images(1, [&](ServerTables::Image image) {
-    taken.emplace_back(image.step, image.block);
-    images.push_back(image.bytes);
+    taken.emplace_back(image.step, static_cast<std::uint32_t>(image.piece));
+    images.push_back(image.parts.at(0));
   });
   const Payload body{nullptr, std::as_bytes(std::span(values))};
   tables.receive(0, {.kind = MessageKind::setup, .last = 1, .body = payload_of(setup.bytes())});
@@ -445,7 +445,7 @@ TEST(WorkerMessages, ThatNoServerSendsAreRefused) {
     return Message{.kind = kind, .block = block, .body = payload_of(std::string(16, '\0'))};
   };
   EXPECT_THROW(tables.receive(0, answer(MessageKind::weights, 1)), Corrupt) << "there is one block";
-  for (const MessageKind kind : {MessageKind::welcome, MessageKind::push, MessageKind::refuse, MessageKind::status})
+  for (const MessageKind kind : {MessageKind::push, MessageKind::refuse, MessageKind::status})
     EXPECT_THROW(tables.receive(0, answer(kind, 0)), Corrupt) << static_cast<int>(kind);
   EXPECT_NO_THROW(tables.receive(0, answer(MessageKind::weights, 0)));
 }

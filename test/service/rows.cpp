@@ -94,7 +94,7 @@ TEST(RowService, RefusesRowsBeyondTheMemoryByName) {
   }
 }
 
-TEST(RowService, RefusesAWorkerWithOtherRowsAndServersWithSnapshots) {
+TEST(RowService, RefusesAWorkerWithOtherRows) {
   Servers servers(1);
   const auto one = row_worker(servers, 0, 2), other = row_worker(servers, 1, 2);
   EXPECT_EQ(one->create_rows(counted()), 0U);
@@ -105,12 +105,70 @@ TEST(RowService, RefusesAWorkerWithOtherRowsAndServersWithSnapshots) {
   one->start();
   EXPECT_THROW(one->create_rows(counted()), Misuse) << "after start";
   EXPECT_THROW(other->start(), Mismatch);
+}
 
-  ServerOptions options{.snapshots = testing::TempDir() + "/row-snapshots-" + std::to_string(getpid())};
-  Servers keeping(1, options);
-  const auto worker = row_worker(keeping, 0, 1);
-  worker->create_rows(counted());
-  EXPECT_THROW(worker->start(), Misuse);
+/// Runs `work` for each worker of a job with the table `counted` on its own thread.
+void on_workers(Servers& servers, std::size_t workers, const std::function<void(TableWorker&, std::size_t)>& work) {
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < workers; ++i)
+    threads.emplace_back([&, i] {
+      const auto worker = row_worker(servers, i, workers);
+      worker->create_rows(counted());
+      worker->start();
+      work(*worker, i);
+      worker->finish();
+    });
+}
+
+/// While one worker visits the rows, the others push nothing, although they do not visit themselves and go on at once.
+TEST(RowService, AVisitHasExactlyThePushesBeforeItAndIsRestoredWithOtherServersAndWorkers) {
+  constexpr std::size_t kRows = 20'000;
+  std::vector<std::uint64_t> ids(kRows);
+  std::iota(ids.begin(), ids.end(), std::uint64_t{1} << 40);
+  const std::vector<float> gradients(ids.size() * kWidth, -1.0F);
+  std::vector<KeptRows> parts;
+  Servers servers(2);
+  on_workers(servers, 3, [&](TableWorker& worker, std::size_t index) {
+    for (std::size_t push = 0; push <= index; ++push) worker.push_rows(0, ids, gradients, 1);
+    worker.visit_rows(
+        0, index == 1 ? [&](const KeptRows& part) { parts.push_back(part); } : std::function<void(const KeptRows&)>());
+    worker.push_rows(0, ids, gradients, 1);
+  });
+  std::vector<std::uint64_t> seen;
+  for (const KeptRows& part : parts) {
+    EXPECT_LE(part.values.size() * sizeof(float), std::size_t{1} << 18);
+    seen.insert(seen.end(), part.ids.begin(), part.ids.end());
+    for (const std::uint64_t steps : part.steps) EXPECT_EQ(steps, 6U);
+    EXPECT_EQ(part.values, std::vector<float>(part.ids.size() * kWidth, 6.0F));
+  }
+  std::ranges::sort(seen);
+  EXPECT_EQ(seen, ids);
+
+  Servers others(3);
+  on_workers(others, 2, [&](TableWorker& worker, std::size_t) {
+    for (const KeptRows& part : parts) worker.restore_rows(0, part);
+    worker.push_rows(0, ids, gradients, 1);
+    worker.visit_rows(0, {});
+    std::vector<float> rows(gradients.size());
+    worker.pull_rows(0, ids, rows);
+    EXPECT_EQ(rows, std::vector<float>(rows.size(), 8.0F)) << "rows that two workers restore have no push twice";
+  });
+}
+
+TEST(RowService, AVisitThatThrowsEndsForTheOthers) {
+  Servers servers(1);
+  on_workers(servers, 2, [&](TableWorker& worker, std::size_t index) {
+    worker.push_rows(0, std::vector<std::uint64_t>{1}, std::vector<float>(kWidth), 1);
+    const auto refuse = [](const KeptRows&) { throw std::runtime_error("the disk is full"); };
+    if (index == 0)
+      EXPECT_THROW(worker.visit_rows(0, refuse), std::runtime_error);
+    else
+      EXPECT_NO_THROW(worker.visit_rows(0, {}));
+    std::size_t count = 0;
+    worker.visit_rows(0, [&](const KeptRows& part) { count += part.ids.size(); });
+    EXPECT_EQ(count, 1U);
+    EXPECT_THROW(worker.visit_rows(1, {}), Misuse);
+  });
 }
 
 }  // namespace

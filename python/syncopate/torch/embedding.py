@@ -4,32 +4,68 @@ import torch
 
 import syncopate
 
+ROWS_AT_ONCE = 4096  # of a loaded state, which are copied on their way
+
 
 class Embedding(torch.nn.Module):
     """As torch.nn.Embedding without a number of rows: ids are any int64, and servers make a row on its first access.
 
     worker: a TableWorker that has not started; the rows are a table of it, with these options of `create_rows`. The
-    servers update them by `rule` with the rate `lr`, an attribute, in each backward pass; neither `parameters()` nor
-    `state_dict` has them. The rate applies to each worker's gradient: for the step of the average
-    over N workers, divide it by N. Ids and rows are in the CPU's memory. Raises as TableWorker does, also from the backward
-    pass.
+    servers update them by `rule` with the rate `lr`, an attribute, in each backward pass; `parameters()` lacks them. The rate
+    applies to each worker's gradient: for the step of the average over N workers, divide it by N. Ids and rows are in the
+    CPU's memory. Raises as TableWorker does, also from the backward pass.
+
+    `state_dict` has all rows with their state, in the memory of the worker; every worker calls it between the same steps, and
+    waits for the others. Every worker calls `load_state_dict` before its first forward pass, which sends the rows to the
+    servers, also with another number of workers or servers.
     """
 
     def __init__(self, worker, name, width, lr, **options):
         super().__init__()
         self.worker, self.width, self.lr = worker, width, lr
         self.table = worker.create_rows(name, width, **options)
+        self._rule = options.get("rule", "sgd")
+        self._loaded, self._used = None, False  # a state that no forward pass has sent; whether there was one
         self._differentiable = torch.empty(0, requires_grad=True)  # without it, no backward pass would come here
 
     def forward(self, ids):
         """The rows of a tensor of ids: its shape, and `width`."""
+        self._restore()
         return _Rows.apply(ids, self._differentiable, self)
+
+    def _restore(self):
+        self._used = True
+        if self._loaded is None:
+            return
+        arrays = [self._loaded[name] for name in ("ids", "steps", "values")]
+        for part in zip(*(array.split(ROWS_AT_ONCE) for array in arrays), strict=True):
+            self.worker.restore_rows(self.table, syncopate.KeptRows(self._rule, *part))
+        self._loaded = None
+
+    def get_extra_state(self):
+        """The part of `state_dict` that has the rows: ids, numbers of steps, and values with those of the rule's states."""
+        if self._loaded is not None:
+            return self._loaded
+        parts = []
+        self.worker.visit_rows(self.table, parts.append)
+        ids, steps, values = (torch.cat([torch.empty(0, dtype=dtype), *(torch.from_dlpack(getattr(part, name)) for part in parts)])
+                              for name, dtype in (("ids", torch.int64), ("steps", torch.int64), ("values", torch.float32)))
+        return {"rule": self._rule, "width": self.width, "ids": ids, "steps": steps, "values": values.view(len(ids), -1) if parts else values}
+
+    def set_extra_state(self, state):
+        """Take the rows of `get_extra_state`, for the next forward pass to send."""
+        if self._used:
+            raise syncopate.Misuse("the rows are in use; allowed: load_state_dict before the first forward pass")
+        own = {"rule": self._rule, "width": self.width}
+        if (saved := {name: state[name] for name in own}) != own:
+            raise syncopate.Misuse(f"the saved rows have {saved}, these have {own}; allowed: equal ones")
+        self._loaded = state
 
     def extra_repr(self):
         return f"{self.width}, table={self.table}, lr={self.lr}"
 
     def __getstate__(self):
-        raise syncopate.Misuse("the rows of an Embedding are on the servers, and its table belongs to its worker; save neither")
+        raise syncopate.Misuse("the rows of an Embedding are on the servers, and its table belongs to its worker; save its state_dict()")
 
 
 class _Rows(torch.autograd.Function):

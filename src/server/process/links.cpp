@@ -188,7 +188,7 @@ void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
       renewed = renewed_;
     }
   }
-  if (!is_welcome) take_(server, std::move(message));
+  take_(server, std::move(message));
   if (renewed) renewed(server);
   const base::Lock lock(mutex_);
   ++arrivals_;

@@ -22,8 +22,8 @@ namespace syncopate::server {
 class Links final {
  public:
   using Take = std::function<void(std::size_t server, Message message)>;
-  /// Dials every server, one after the other. `take` receives the servers' messages, on the streams' thread. Throws as
-  /// `Streams::dial`.
+  /// Dials every server, one after the other. `take` receives the servers' messages, from each stream's welcome on, on
+  /// the streams' thread. Throws as `Streams::dial`.
   Links(const WorkerOptions& options, Take take);
   ~Links();
   Links(const Links&) = delete;

@@ -133,6 +133,29 @@ class TableWorker::Impl {
     own.push(table, ids, gradients, rate);
   }
 
+  void visit_rows(std::size_t table, const std::function<void(const KeptRows&)>& take) {
+    require_usable();
+    WorkerRows& own = tables_->rows();
+    own.meet(table);
+    try {
+      wait_to_meet(own, table);
+      if (take) visit_all(own, table, take);
+    } catch (...) {
+      own.abandon();
+      own.meet(table);  // so that the others end
+      throw;
+    }
+    own.meet(table);
+    wait_to_meet(own, table);
+  }
+
+  void restore_rows(std::size_t table, const KeptRows& rows) {
+    require_usable();
+    WorkerRows& own = tables_->rows();
+    wait([&] { return own.has_room(); }, own.rules(table).name);
+    own.restore(table, rows);
+  }
+
   void flush() {
     require_usable();
     wait_for_all({});
@@ -192,6 +215,30 @@ class TableWorker::Impl {
     links_.require_whole();
   }
 
+  void wait_to_meet(WorkerRows& own, std::size_t table) {
+    const std::string& name = own.rules(table).name;
+    try {
+      wait([&] { return own.has_met(); }, name);
+    } catch (const Timeout& error) {
+      throw Timeout(
+          fmt::format("not all workers have called visit_rows of table '{}', or ended it, within {} ms; every worker "
+                      "calls it at the same point of its program",
+                      name, options_.timeout.count()),
+          error.where());
+    }
+  }
+
+  void visit_all(WorkerRows& own, std::size_t table, const std::function<void(const KeptRows&)>& take) {
+    for (std::size_t server = 0; server < setup_.servers; ++server)
+      for (std::size_t slab = 0, slabs = 1; slab < slabs; ++slab) {
+        own.visit(server, table, slab);
+        wait([&] { return own.has_visited(); }, own.rules(table).name);
+        const WorkerRows::Visited visited = own.take_visited();
+        slabs = visited.slabs;
+        if (!visited.rows.ids.empty()) take(visited.rows);
+      }
+  }
+
   void wait_for_all(std::span<const std::span<float>> parts) {
     tables_->gather(parts);
     try {
@@ -240,6 +287,10 @@ void TableWorker::push_rows(std::size_t table, std::span<const std::uint64_t> id
                             double rate) {
   impl_->push_rows(table, ids, gradients, rate);
 }
+void TableWorker::visit_rows(std::size_t table, const std::function<void(const KeptRows&)>& take) {
+  impl_->visit_rows(table, take);
+}
+void TableWorker::restore_rows(std::size_t table, const KeptRows& rows) { impl_->restore_rows(table, rows); }
 void TableWorker::start(KeptTables earlier) { impl_->start(std::move(earlier)); }
 void TableWorker::flush() { impl_->flush(); }
 KeptTables TableWorker::gather() { return impl_->gather(); }

@@ -1,4 +1,4 @@
-// A server's tables and its snapshots: images of blocks at a step, and a job that resumes from them.
+// A server's tables and its snapshots: images at a step, and a job that resumes from them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,22 +21,46 @@ void ServerTables::take_image(std::size_t index, const ServerBlock& block) {
   Clock& imaged = job->blocks[index]->imaged;
   if (step <= std::max(imaged, job->setup.first_step) || (job->rules.in_lockstep() && least != step)) return;
   imaged = step;
-  image_taken_({job->setup, step, job->blocks.size(), static_cast<std::uint32_t>(index), block.image()});
+  image_taken_({job->setup, step, job->blocks.size() + job->rows.size(), index, {block.image()}});
+}
+
+/// Called with the table's lock held. In lockstep no push of the next step can have come: its worker waits for the
+/// acknowledgement of its mark.
+void ServerTables::take_image(Job& job, std::uint32_t index, RowTable& table) {
+  const Clock step = table.marks().ended().value_or(0) / image_every_ * image_every_;
+  if (step <= job.rows[index]->imaged) return;
+  job.rows[index]->imaged = step;
+  Image image{job.setup, step, job.blocks.size() + job.rows.size(), job.blocks.size() + index};
+  table.image([&](Payload part, std::uint64_t, bool) { image.parts.push_back(std::move(part)); });
+  image_taken_(std::move(image));
 }
 
 void ServerTables::restore(const Setup& setup, Clock step, std::span<const Payload> images, const std::string& from) {
   Setup agreed = setup;
   agreed.catalogue = catalogue_;
   const auto made = create(agreed);
-  if (images.size() != made->blocks.size())
-    throw Corrupt(fmt::format("{} has {} blocks instead of {}", from, images.size(), made->blocks.size()));
-  for (std::size_t index = 0; index < images.size(); ++index) {
-    made->blocks[index]->imaged = step;
-    made->blocks[index]->kept.with([&](ServerBlock& block) {
-      block.restore(images[index].bytes);
+  std::size_t at = 0;
+  const auto next = [&] {
+    if (at == images.size()) throw Corrupt(fmt::format("{} has only {} images", from, images.size()));
+    return images[at++].bytes;
+  };
+  for (const auto& kept : made->blocks) {
+    kept->imaged = step;
+    kept->kept.with([&](ServerBlock& block) {
+      block.restore(next());
       block.begin_again(step);
     });
   }
+  for (const auto& kept : made->rows) {
+    kept->imaged = step;
+    kept->table.with([&](auto& table) {
+      std::uint64_t part = 0;
+      do table->restore(next(), part++);
+      while (!table->is_whole());
+      table->begin_again(step);
+    });
+  }
+  if (at != images.size()) throw Corrupt(fmt::format("{} has {} images instead of {}", from, images.size(), at));
   made->restored = from;
   job_.with([&](auto& job) { job = made; });
 }

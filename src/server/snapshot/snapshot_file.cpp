@@ -16,7 +16,10 @@ namespace {
 constexpr std::string_view kMagic = "SYNCSNP1";
 constexpr std::string_view kWhat = "snapshot of a server";
 
-Snapshot parsed(const Sealed& sealed) {
+/// The images share the file's memory.
+Snapshot parsed(Sealed given) {
+  const auto owner = std::make_shared<const Sealed>(std::move(given));
+  const Sealed& sealed = *owner;
   base::WireReader header(sealed.header);
   Snapshot snapshot{.server = header.number<std::uint64_t>(), .step = header.number<Clock>()};
   snapshot.setup = Setup::of(header.text(kMostBodyBytes));
@@ -28,15 +31,15 @@ Snapshot parsed(const Sealed& sealed) {
     std::memcpy(&length, rest.data(), sizeof length);
     rest = rest.subspan(sizeof length);
     if (length > rest.size()) header.refuse("an image is longer than the file");
-    snapshot.images.push_back(payload_of(std::string(reinterpret_cast<const char*>(rest.data()), length)));
+    snapshot.images.push_back({owner, std::as_bytes(rest.first(length))});
     rest = rest.subspan(length);
   }
   return snapshot;
 }
 
-Snapshot named(const Sealed& sealed, const std::string& file) {
+Snapshot named(Sealed sealed, const std::string& file) {
   try {
-    return parsed(sealed);
+    return parsed(std::move(sealed));
   } catch (const Corrupt& error) {
     throw Corrupt(fmt::format("{} is damaged: {}", file, error.what()));
   }

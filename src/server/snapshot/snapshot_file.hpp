@@ -13,7 +13,7 @@ struct Snapshot {
   std::size_t server = 0;
   Clock step = 0;  ///< every block holds the updates of this number of steps of every worker
   Setup setup{};
-  std::vector<Payload> images{};  ///< ServerBlock::image, by block index
+  std::vector<Payload> images{};  ///< ServerBlock::image, by block index; then the parts of each RowTable::image
 };
 
 /// A sealed file (syncopate/tooling/sealed_file.hpp): the header is server, step and setup; the payload is each image

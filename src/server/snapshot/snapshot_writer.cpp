@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "syncopate/error.hpp"
@@ -32,11 +34,14 @@ void SnapshotWriter::take(ServerTables::Image image) {
   const base::Lock lock(mutex_);
   auto [at, is_new] = gathered_.try_emplace(image.step);
   Gathered& gathered = at->second;
-  if (is_new) gathered = {{.server = server_, .step = image.step, .setup = image.setup, .images = {}}, image.blocks};
-  gathered.snapshot.images.resize(image.blocks);
-  gathered.snapshot.images[image.block] = std::move(image.bytes);
+  if (is_new)
+    gathered = {.snapshot = {.server = server_, .step = image.step, .setup = image.setup, .images = {}},
+                .pieces = std::vector<std::vector<Payload>>(image.pieces),
+                .left = image.pieces};
+  gathered.pieces[image.piece] = std::move(image.parts);
   if (--gathered.left == 0) {
     waiting_ = std::move(gathered.snapshot);
+    for (auto& parts : gathered.pieces) std::ranges::move(parts, std::back_inserter(waiting_->images));
     gathered_.erase(gathered_.begin(), std::next(at));
     due_.notify_all();
   } else if (gathered_.size() > kMostGathered) {

@@ -1,4 +1,4 @@
-// SnapshotWriter: gathers the images of a server's blocks, and writes them on its own thread.
+// SnapshotWriter: gathers the images of a server's blocks and tables of rows, and writes them on its own thread.
 #pragma once
 
 #include <map>
@@ -12,6 +12,7 @@
 namespace syncopate::server {
 
 /// Thread-safe. Memory is bounded: at most two steps are gathered, one waits, one is written; older ones are dropped.
+/// Images of rows share the tables' memory.
 /// If several writes in a row fail, only the first failure is logged; older files remain.
 class SnapshotWriter final {
  public:
@@ -20,13 +21,14 @@ class SnapshotWriter final {
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
-  /// Called with the block's lock held: does not wait for a disk.
+  /// Called with the lock of the block or table held: does not wait for a disk.
   void take(ServerTables::Image image);
 
  private:
   struct Gathered {
     Snapshot snapshot;
-    std::size_t left = 0;  ///< blocks whose image has not come
+    std::vector<std::vector<Payload>> pieces{};  ///< of each, the parts of its image
+    std::size_t left = 0;                        ///< pieces whose image has not come
   };
   void run(const std::stop_token& stop);
   void write(const Snapshot& snapshot);

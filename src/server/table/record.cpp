@@ -31,7 +31,7 @@ Relayed relayed_of(Payload bytes) {
   const auto kind = static_cast<RelayKind>(all[0]);
   const auto event = static_cast<Event>(all[kEvent]);
   const bool is_known = kind >= RelayKind::claim && kind <= RelayKind::occupied && event >= Event::setup &&
-                        event <= Event::join_rows && all[kIsLast] <= std::byte{1} && all[kZero] == std::byte{};
+                        event <= Event::come_back_rows && all[kIsLast] <= std::byte{1} && all[kZero] == std::byte{};
   if (!is_known)
     throw Corrupt(fmt::format("a message between servers has kind {} and event {}", static_cast<int>(all[0]),
                               static_cast<int>(all[kEvent])));

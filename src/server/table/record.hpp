@@ -24,7 +24,9 @@ enum class Event : std::uint8_t {
   image_of_rows,  ///< message.body: part message.version of the image of table message.block; message.last: 1 for the
                   ///< last part
   push_rows,      ///< RowTable::push
-  join_rows,      ///< RowTable::join
+  join_rows,      ///< RowMarks::join, from step message.first
+  leave_rows,     ///< RowMarks::leave
+  come_back_rows  ///< RowMarks::come_back
 };
 
 /// Whether it belongs to a transfer: the state that records change, and not a change.

@@ -32,6 +32,8 @@ void repeat(ServerBlock& block, const Record& record, double now_s) {
     case Event::image_of_rows:
     case Event::push_rows:
     case Event::join_rows:
+    case Event::leave_rows:
+    case Event::come_back_rows:
       break;
   }
 }

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/require.hpp"
 
@@ -15,12 +16,10 @@ namespace syncopate::server {
 namespace {
 
 constexpr std::size_t kIdBytes = sizeof(std::uint64_t);
-/// Memory is allocated in slabs of about this size, and at least one row.
-constexpr std::size_t kSlabBytes = std::size_t{1} << 18;
 /// Rows ahead of the one in use that are fetched into the cache.
 constexpr std::size_t kAhead = 8;
-/// A row has at most four slots of the index, its id and its number of steps.
-constexpr std::size_t kPlaceBytes = 64 + 2 * sizeof(std::uint64_t);
+/// A row has at most four slots of the index.
+constexpr std::size_t kPlaceBytes = 64;
 
 std::uint64_t id_at(base::ConstBytes ids, std::size_t i) {
   std::uint64_t id = 0;
@@ -34,14 +33,14 @@ void fetch(const float* row, std::size_t floats) {
 
 }  // namespace
 
-RowTable::RowTable(const RowRules& rules, std::size_t workers, RowMemory& memory)
+RowTable::RowTable(const RowRules& rules, std::size_t workers, RowMemory& memory, Clock first_step)
     : rules_(rules),
       memory_(memory),
-      row_floats_(rules.width * (1 + rules.states())),
-      kept_bytes_(row_floats_ * sizeof(float) + kPlaceBytes),
-      slab_shift_(static_cast<unsigned>(
-          std::bit_width(std::max<std::size_t>(1, kSlabBytes / (row_floats_ * sizeof(float)))) - 1)),
-      applied_(workers),
+      workers_(workers),
+      layout_(rules.layout_of(rules.rows_per_slab())),
+      kept_bytes_(rules.layout_of(1).bytes() + kPlaceBytes),
+      slab_shift_(static_cast<unsigned>(std::bit_width(layout_.rows) - 1)),
+      marks_(workers, first_step),
       gradient_(rules.width) {}
 
 void RowTable::find(base::ConstBytes ids) {
@@ -72,31 +71,67 @@ Payload RowTable::pull(base::ConstBytes ids) {
 }
 
 RowTable::Taken RowTable::push(std::size_t worker, const Message& push) {
-  const base::ConstBytes body = push.body.bytes;
-  const std::size_t count = body.size() / rules_.pushed_bytes();
-  if (body.empty() || body.size() % rules_.pushed_bytes() != 0 || !std::isfinite(push.rate) || push.rate < 0)
-    throw Corrupt(fmt::format("a push of rows of {} bytes with the rate {}", body.size(), push.rate));
-  if (push.version <= applied_[worker]) return Taken::repeated;
-  if (push.version != applied_[worker] + 1) return Taken::early;
-  const base::ConstBytes ids = body.first(count * kIdBytes);
-  find(ids);
-  require_room();
-  const std::byte* gradient = body.data() + ids.size();
-  for (std::size_t i = 0; i < count; ++i, gradient += rules_.row_bytes()) {
-    if (i + kAhead < count && places_[i + kAhead] != RowIndex::kNone) fetch(row(places_[i + kAhead]), row_floats_);
-    update(places_[i] == RowIndex::kNone ? create(id_at(ids, i)) : places_[i], gradient, push.rate);
-  }
-  ++applied_[worker];
+  require_sound(push);
+  if (push.version <= marks_.applied_of(worker)) return Taken::repeated;
+  if (push.version != marks_.applied_of(worker) + 1) return Taken::early;
+  if (push.kind == MessageKind::push_rows) take_gradients(push);
+  if (push.kind == MessageKind::restore_rows) take_rows(push.body.bytes);
+  marks_.apply(worker, push);
   return Taken::applied;
 }
 
-/// Takes the memory of the rows that a push creates.
-void RowTable::require_room() {
-  const auto created = static_cast<std::size_t>(std::ranges::count(places_, RowIndex::kNone));
+void RowTable::require_sound(const Message& push) const {
+  const std::size_t bytes = push.body.bytes.size();
+  const std::size_t each = push.kind == MessageKind::push_rows ? rules_.pushed_bytes() : rules_.layout_of(1).bytes();
+  const bool is_mark = push.kind == MessageKind::mark_rows;
+  if ((bytes == 0) != is_mark || bytes % each != 0 || !std::isfinite(push.rate) || push.rate < 0)
+    throw Corrupt(fmt::format("a push of rows of {} bytes with the rate {}", bytes, push.rate));
+}
+
+void RowTable::take_gradients(const Message& push) {
+  const base::ConstBytes body = push.body.bytes;
+  const std::size_t count = body.size() / rules_.pushed_bytes(), floats = rules_.kept_floats();
+  const base::ConstBytes ids = body.first(count * kIdBytes);
+  find(ids);
+  require_room(static_cast<std::size_t>(std::ranges::count(places_, RowIndex::kNone)));
+  const std::byte* gradient = body.data() + ids.size();
+  for (std::size_t i = 0; i < count; ++i, gradient += rules_.row_bytes()) {
+    if (i + kAhead < count && places_[i + kAhead] != RowIndex::kNone) fetch(row(places_[i + kAhead]), floats);
+    update(places_[i] == RowIndex::kNone ? create(id_at(ids, i)) : places_[i], gradient, push.rate);
+  }
+}
+
+/// Several workers may restore the same rows, and one of them may have pushed some before another restores them.
+void RowTable::take_rows(base::ConstBytes rows) {
+  const RowLayout from = rules_.layout_of(rows.size() / rules_.layout_of(1).bytes());
+  find(rows.first(from.steps(0)));
+  require_room(static_cast<std::size_t>(std::ranges::count(places_, RowIndex::kNone)));
+  for (std::size_t i = 0; i < from.rows; ++i) {
+    if (places_[i] != RowIndex::kNone) continue;
+    const std::uint64_t place = create(id_at(rows, i));
+    std::byte* const slab = own_slab_of(place);
+    std::memcpy(slab + layout_.steps(in_slab(place)), rows.data() + from.steps(i), kIdBytes);
+    std::memcpy(slab + layout_.values(in_slab(place)), rows.data() + from.values(i), from.row_bytes);
+  }
+}
+
+/// Takes the memory of rows that a message creates.
+void RowTable::require_room(std::size_t created) {
   base::require(memory_.take(created * kept_bytes_),
                 "a push creates {} rows of table '{}' of {} bytes each, and this server, which keeps {} MiB of rows, "
                 "may keep {} MiB (--memory); use more servers, or more memory",
                 created, rules_.name, kept_bytes_, memory_.used_bytes() >> 20, memory_.limit_bytes() >> 20);
+}
+
+/// Copies the slab if an image shares it.
+std::byte* RowTable::own_slab_of(std::uint64_t place) {
+  Slab& slab = slabs_[place >> slab_shift_];
+  if (slab.is_shared) {
+    auto copy = base::zeroed_pages(layout_.bytes());
+    std::memcpy(copy.get(), slab.bytes.get(), layout_.bytes());
+    slab = {std::move(copy), false};
+  }
+  return slab.bytes.get();
 }
 
 /// The row's place; its memory was taken. A row that a message names twice is created once.
@@ -105,66 +140,73 @@ std::uint64_t RowTable::create(std::uint64_t id) {
     memory_.give_back(kept_bytes_);
     return place;
   }
-  const std::uint64_t place = ids_.size();
-  if (place >> slab_shift_ == slabs_.size())
-    slabs_.push_back(base::zeroed_pages((row_floats_ * sizeof(float)) << slab_shift_));
-  ids_.push_back(id);
-  steps_.push_back(0);
+  const std::uint64_t place = rows_++;
+  if (place >> slab_shift_ == slabs_.size()) slabs_.push_back({base::zeroed_pages(layout_.bytes())});
   index_.insert(id, place);
-  rules_.initialise(id, row(place));
+  std::byte* const slab = own_slab_of(place);
+  std::memcpy(slab + layout_.id(in_slab(place)), &id, kIdBytes);
+  rules_.initialise(id, reinterpret_cast<float*>(slab + layout_.values(in_slab(place))));
   return place;
 }
 
 void RowTable::update(std::uint64_t place, const std::byte* gradient, double rate) {
   std::memcpy(gradient_.data(), gradient, rules_.row_bytes());
-  float* const own = row(place);
+  std::byte* const slab = own_slab_of(place);
+  auto* const steps = reinterpret_cast<std::uint64_t*>(slab + layout_.steps(in_slab(place)));
+  auto* const own = reinterpret_cast<float*>(slab + layout_.values(in_slab(place)));
   optim::TensorSlice slice{.weights = {own, rules_.width}, .gradient = gradient_};
   for (std::size_t s = 0; s < rules_.states(); ++s) slice.state[s] = own + (1 + s) * rules_.width;
-  rules_.rule.update({.with = rules_.with, .at = {.rate = rate, .step = ++steps_[place]}}, slice);
+  rules_.rule.update({.with = rules_.with, .at = {.rate = rate, .step = ++*steps}}, slice);
 }
 
-void RowTable::image(const std::function<void(Payload bytes, std::uint64_t part, bool is_last)>& take) const {
-  std::string numbers(reinterpret_cast<const char*>(applied_.data()), applied_.size() * kIdBytes);
-  take(payload_of(std::move(numbers)), 0, ids_.empty());
-  const std::size_t row_bytes = row_floats_ * sizeof(float);
-  const std::size_t most = std::max<std::size_t>(1, kMostBodyBytes / (row_bytes + 2 * kIdBytes));
-  std::uint64_t part = 0;
-  for (std::size_t place = 0; place < ids_.size();) {
-    std::string rows;
-    for (const std::size_t end = std::min(ids_.size(), place + most); place < end; ++place) {
-      for (const std::uint64_t number : {ids_[place], steps_[place]})
-        rows.append(reinterpret_cast<const char*>(&number), kIdBytes);
-      rows.append(reinterpret_cast<const char*>(row(place)), row_bytes);
-    }
-    take(payload_of(std::move(rows)), ++part, place == ids_.size());
-  }
+Payload RowTable::slab(std::size_t index) {
+  slabs_[index].is_shared = true;
+  const std::shared_ptr<std::byte[]>& bytes = slabs_[index].bytes;
+  return {bytes, {bytes.get(), layout_.bytes()}};
+}
+
+/// Part 0: the number of rows, and the marks. Then the slabs.
+void RowTable::image(const std::function<void(Payload bytes, std::uint64_t part, bool is_last)>& take) {
+  const std::uint64_t rows = rows_;
+  std::string numbers(reinterpret_cast<const char*>(&rows), sizeof rows);
+  marks_.write_to(numbers);
+  take(payload_of(std::move(numbers)), 0, slabs_.empty());
+  for (std::size_t i = 0; i < slabs_.size(); ++i) take(slab(i), 1 + i, 1 + i == slabs_.size());
 }
 
 void RowTable::restore(base::ConstBytes image, std::uint64_t part) {
-  const std::size_t row_bytes = row_floats_ * sizeof(float), each = part == 0 ? kIdBytes : row_bytes + 2 * kIdBytes;
-  if (image.size() % each != 0 || (part == 0 && image.size() != applied_.size() * kIdBytes))
+  const std::size_t length = part == 0 ? sizeof(std::uint64_t) + marks_.written_bytes() : layout_.bytes();
+  if (image.size() != length || (part > 0 && (part != slabs_.size() + 1 || is_whole())))
     throw Corrupt(
         fmt::format("an image of rows of table '{}' has {} bytes in part {}", rules_.name, image.size(), part));
-  if (part == 0) {
-    clear();
-    for (std::size_t worker = 0; worker < applied_.size(); ++worker) applied_[worker] = id_at(image, worker);
-    return;
-  }
-  for (base::ConstBytes rest = image; !rest.empty(); rest = rest.subspan(each)) {
-    places_.assign(1, RowIndex::kNone);
-    require_room();
-    const std::uint64_t place = create(id_at(rest, 0));
-    steps_[place] = id_at(rest, 1);
-    std::memcpy(row(place), rest.data() + 2 * kIdBytes, row_bytes);
+  return part == 0 ? restore_numbers(image) : restore_slab(image);
+}
+
+void RowTable::restore_numbers(base::ConstBytes numbers) {
+  clear();
+  imaged_rows_ = id_at(numbers, 0);
+  marks_.read_from(numbers.subspan(sizeof(std::uint64_t)));
+}
+
+void RowTable::restore_slab(base::ConstBytes rows) {
+  const std::size_t count = std::min(layout_.rows, imaged_rows_ - rows_);
+  require_room(count);
+  slabs_.push_back({base::zeroed_pages(layout_.bytes())});
+  std::memcpy(slabs_.back().bytes.get(), rows.data(), rows.size());
+  const std::uint64_t first = std::exchange(rows_, rows_ + count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t id = id_at(rows, i);
+    if (index_.find(id) != RowIndex::kNone)
+      throw Corrupt(fmt::format("an image of rows of table '{}' has row {} twice", rules_.name, id));
+    index_.insert(id, first + i);
   }
 }
 
 void RowTable::clear() {
-  memory_.give_back(ids_.size() * kept_bytes_);
+  memory_.give_back(rows_ * kept_bytes_);
   index_ = {};
   slabs_.clear();
-  ids_.clear();
-  steps_.clear();
+  rows_ = 0;
 }
 
 }  // namespace syncopate::server

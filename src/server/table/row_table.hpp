@@ -1,6 +1,7 @@
 // RowTable: the rows of a table on one server, which are kept with their state from their first update on.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include "server/message.hpp"
 #include "server/table/row_index.hpp"
+#include "server/table/row_marks.hpp"
 #include "server/table/row_rules.hpp"
 
 namespace syncopate::server {
@@ -34,12 +36,13 @@ class RowMemory final {
 
 /// A state machine without clock, thread or wire. Law: each worker's pushes are applied once each and in their order,
 /// even if they are sent repeatedly. Equal pushes in equal order produce equal bits. A pull changes nothing: a row
-/// without an update takes no memory. Used by one thread at a time.
+/// without an update takes no memory. An image shares the memory of the rows: a slab that is in an image is copied
+/// before it changes. Used by one thread at a time; images may be read by others.
 class RowTable final {
  public:
   /// `rules` and `memory` must outlive this.
-  RowTable(const RowRules& rules, std::size_t workers, RowMemory& memory);
-  ~RowTable() { memory_.give_back(ids_.size() * kept_bytes_); }
+  RowTable(const RowRules& rules, std::size_t workers, RowMemory& memory, Clock first_step = 0);
+  ~RowTable() { memory_.give_back(rows_ * kept_bytes_); }
   RowTable(const RowTable&) = delete;
   RowTable& operator=(const RowTable&) = delete;
 
@@ -48,45 +51,66 @@ class RowTable final {
     repeated,  ///< it was applied before
     early,     ///< an earlier push of the worker is missing: it is on its way again, and so is this one
   };
-  /// Push number `push.version` of a worker, counted from 1, whose body holds ids and gradients: a step of the rule for
-  /// each of the rows. Throws Corrupt, and Misuse if the memory does not suffice; nothing has changed then.
+  /// Push number `push.version` of a worker, counted from 1. push_rows: ids and gradients, a step of the rule for each
+  /// of the rows. restore_rows: rows (RowLayout), of which the table takes those that it does not have. mark_rows: see
+  /// RowMarks. Throws Corrupt, and Misuse if the memory does not suffice; nothing has changed then.
   [[nodiscard]] Taken push(std::size_t worker, const Message& push);
   /// The rows of these ids, in their order. Throws Corrupt.
   [[nodiscard]] Payload pull(base::ConstBytes ids);
-  /// Number of the worker's pushes that are applied.
-  [[nodiscard]] std::uint64_t applied_of(std::size_t worker) const noexcept { return applied_[worker]; }
-  /// Another process is that worker from now on, and counts its pushes from 1.
-  void join(std::size_t worker) noexcept { applied_[worker] = 0; }
+  [[nodiscard]] RowMarks& marks() noexcept { return marks_; }
 
   /// The complete state in parts that fit in messages, with their numbers; the last one is marked.
-  void image(const std::function<void(Payload bytes, std::uint64_t part, bool is_last)>& take) const;
+  void image(const std::function<void(Payload bytes, std::uint64_t part, bool is_last)>& take);
   /// Part 0 replaces all state. Throws Corrupt, Misuse; the table is then unusable.
   void restore(base::ConstBytes image, std::uint64_t part);
+  [[nodiscard]] bool is_whole() const noexcept { return rows_ == imaged_rows_; }  ///< `restore` has got all parts
+  /// After `restore`: every worker takes part as another process, from this step on.
+  void begin_again(Clock step) { marks_ = {workers_, step}; }
+  /// Rows are created in places that they keep, so that a visit of all slabs has every row once.
+  [[nodiscard]] std::size_t slabs() const noexcept { return slabs_.size(); }
+  [[nodiscard]] std::size_t rows_in(std::size_t slab) const noexcept {
+    return std::min(layout_.rows, rows_ - slab * layout_.rows);
+  }
+  [[nodiscard]] Payload slab(std::size_t index);  ///< as `image` shares it
 
-  [[nodiscard]] std::size_t rows() const noexcept { return ids_.size(); }
+  [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
 
  private:
+  struct Slab {
+    std::shared_ptr<std::byte[]> bytes{};
+    bool is_shared = false;  ///< with an image, so that it is copied before it changes
+  };
   void find(base::ConstBytes ids);
-  void require_room();
+  void require_room(std::size_t created);
+  void require_sound(const Message& push) const;
+  void take_gradients(const Message& push);
+  void take_rows(base::ConstBytes rows);
   std::uint64_t create(std::uint64_t id);
   void update(std::uint64_t place, const std::byte* gradient, double rate);
-  [[nodiscard]] float* row(std::uint64_t place) const noexcept {
-    return reinterpret_cast<float*>(slabs_[place >> slab_shift_].get()) + (place & slab_mask()) * row_floats_;
+  void restore_numbers(base::ConstBytes numbers);
+  void restore_slab(base::ConstBytes rows);
+  [[nodiscard]] const std::byte* slab_of(std::uint64_t place) const noexcept {
+    return slabs_[place >> slab_shift_].bytes.get();
   }
-  [[nodiscard]] std::uint64_t slab_mask() const noexcept { return (std::uint64_t{1} << slab_shift_) - 1; }
+  [[nodiscard]] std::byte* own_slab_of(std::uint64_t place);
+  [[nodiscard]] const float* row(std::uint64_t place) const noexcept {
+    return reinterpret_cast<const float*>(slab_of(place) + layout_.values(in_slab(place)));
+  }
+  [[nodiscard]] std::size_t in_slab(std::uint64_t place) const noexcept { return place & (layout_.rows - 1); }
   void clear();
 
   const RowRules& rules_;
   RowMemory& memory_;
-  const std::size_t row_floats_;  ///< weights, then each state
+  const std::size_t workers_;
+  const RowLayout layout_;        ///< of a slab
   const std::size_t kept_bytes_;  ///< of a row, with its place in the index
   const unsigned slab_shift_;
   RowIndex index_;
-  std::vector<std::shared_ptr<std::byte[]>> slabs_;
-  std::vector<std::uint64_t> ids_, steps_;  ///< by place
-  std::vector<std::uint64_t> applied_;      ///< by worker
-  std::vector<std::uint64_t> places_;       ///< of the ids of a message
-  std::vector<float> gradient_;             ///< of a row
+  std::vector<Slab> slabs_;
+  std::size_t rows_ = 0, imaged_rows_ = 0;  ///< `imaged_rows_`: of the image that is restored
+  RowMarks marks_;
+  std::vector<std::uint64_t> places_;  ///< of the ids of a message
+  std::vector<float> gradient_;        ///< of a row
 };
 
 }  // namespace syncopate::server

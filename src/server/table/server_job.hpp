@@ -31,6 +31,7 @@ struct ServerTables::Job {
   struct KeptRows {
     base::Guarded<std::unique_ptr<RowTable>> table;
     std::atomic<bool> is_missing = false;
+    std::atomic<Clock> imaged = 0;  ///< the last step of which its image was taken; set under the lock of `table`
   };
 
   Job(const Setup& agreed, std::optional<NoValues> no_values)

@@ -102,8 +102,9 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
   require_fitting(*job, worker, setup);
   meet(*job, worker, message);
   renew(worker);  // once more: its previous stream may have asked until now
-  if (message.last != 0) join_rows(*job, worker);
-  Message welcome{.kind = MessageKind::welcome};
+  meet_rows(*job, worker, message);
+  Message welcome{.kind = MessageKind::welcome, .first = image_every_};
+  for (const auto& rows : job->rows) welcome.least = std::max<Clock>(welcome.least, rows->imaged);
   for (std::size_t index = 0; index < job->blocks.size(); ++index)
     job->blocks[index]->kept.with([&](ServerBlock& block) {
       if (message.last == 0) change(index, block, {.event = Event::come_back, .worker = worker});
@@ -124,7 +125,7 @@ void ServerTables::receive(std::size_t worker, const Message& message) {
   const std::shared_ptr<Job> job = this->job();
   if (!job || worker >= job->setup.workers) throw Corrupt("a worker's first message is not a setup");
   if (message.kind == MessageKind::finish) return leave(worker);
-  if (message.kind == MessageKind::push_rows || message.kind == MessageKind::pull_rows)
+  if (message.kind >= MessageKind::push_rows && message.kind <= MessageKind::visit_rows)
     return receive_rows(*job, worker, message);
   if (message.block >= job->blocks.size())
     throw Corrupt("a worker names block " + std::to_string(message.block) + " of " +
@@ -171,6 +172,7 @@ void ServerTables::leave(std::size_t worker) {
       answer(*job, index, block);
     });
   step_jointly(*job);
+  leave_rows(*job, worker);
 }
 
 std::vector<std::size_t> ServerTables::departed() const {

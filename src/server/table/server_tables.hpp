@@ -33,18 +33,21 @@ class ServerTables final {
   ServerTables(std::size_t server, NoValues no_values, Send send, const Catalogue& catalogue,
                std::unique_ptr<base::Clock> clock);
   ~ServerTables();
-  /// A block's state at a step: ServerBlock::image when it has the updates of that number of steps of every worker.
+  /// The state of a block or table of rows at a step: ServerBlock::image when it has the updates of that number of
+  /// steps of every worker, or the parts of RowTable::image when all pushes of these steps are applied.
   struct Image {
     const Setup& setup;
     Clock step = 0;
-    std::size_t blocks = 0;
-    std::uint32_t block = 0;
-    Payload bytes{};
+    std::size_t pieces = 0;  ///< blocks, and tables of rows after them
+    std::size_t piece = 0;
+    std::vector<Payload> parts{};
   };
-  /// Call it before anything is received: takes each block's image when its clock reaches a multiple of `every`; in
-  /// lockstep this is a cut of all servers, for which no worker waits. `take` is called with the block's lock held.
+  /// Call it before anything is received: takes each image when its clock reaches a multiple of `every`; in lockstep
+  /// this is a cut of all servers. No worker waits for the cut of blocks; for that of rows, in lockstep, a worker waits
+  /// before its next push. `take` is called with the lock of the block or table held.
   void take_images(Clock every, std::function<void(Image)> take);
-  /// Call it before anything is received: continues from a step's images, of all blocks; all workers join again.
+  /// Call it before anything is received: continues from a step's images, the parts of all pieces in their order; all
+  /// workers join again.
   /// `from`: their source, for messages. Throws Misuse (too much memory), Corrupt.
   void restore(const Setup& setup, Clock step, std::span<const Payload> images, const std::string& from);
   ServerTables(const ServerTables&) = delete;
@@ -101,14 +104,19 @@ class ServerTables final {
   void step_jointly(Job& job, std::size_t table);
   void step_jointly(Job& job);
   void receive_rows(Job& job, std::size_t worker, const Message& message);
-  void take_push(RowTable& table, std::size_t worker, const Message& message);
-  void join_rows(Job& job, std::size_t worker);
+  void take_push(Job& job, std::uint32_t index, RowTable& table, std::size_t worker, const Message& message);
+  void send_pushed(std::uint32_t index, RowTable& table, std::size_t worker);
+  void send_rows(RowTable& table, std::size_t worker, const Message& request);
+  void end_wait(Job& job, std::uint32_t index, RowTable& table);
+  void meet_rows(Job& job, std::size_t worker, const Message& setup);
+  void leave_rows(Job& job, std::size_t worker);
   void transfer(const Job& job, const Forward& to);
   void transfer_rows(const Job& job, const Forward& to);
   void begin_transfer(const Job& job);
   void apply_to(Job& job, const Record& record);
   static void apply_to_rows(Job& job, const Record& record);
   void take_image(std::size_t index, const ServerBlock& block);
+  void take_image(Job& job, std::uint32_t index, RowTable& table);
   void meet(Job& job, std::size_t worker, const Message& message) const;
 
   const std::size_t server_, memory_bytes_;

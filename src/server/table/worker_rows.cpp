@@ -41,6 +41,17 @@ Payload packed_ids(const RowSplit& split, std::span<const std::uint32_t> places)
   return {ids, std::as_bytes(std::span(ids.get(), places.size()))};
 }
 
+Payload packed_rows(const RowRules& rules, const KeptRows& rows, std::span<const std::uint32_t> places) {
+  const RowLayout to = rules.layout_of(places.size());
+  const auto body = std::make_shared_for_overwrite<std::byte[]>(to.bytes());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    std::memcpy(body.get() + to.id(i), &rows.ids[places[i]], RowLayout::kNumber);
+    std::memcpy(body.get() + to.steps(i), &rows.steps[places[i]], RowLayout::kNumber);
+    std::memcpy(body.get() + to.values(i), rows.values.data() + places[i] * rules.kept_floats(), to.row_bytes);
+  }
+  return {body, {body.get(), to.bytes()}};
+}
+
 /// The first places of the ids of one message.
 struct Part {
   std::size_t server = 0;
@@ -48,8 +59,7 @@ struct Part {
 };
 
 /// The messages of a call: one to every server in turn, so that all are busy.
-std::vector<Part> parts_of(const RowRules& rules, const RowSplit& split) {
-  const std::size_t most = rules.rows_per_message();
+std::vector<Part> parts_of(std::size_t most, const RowSplit& split) {
   std::vector<Part> parts;
   bool is_left = true;
   for (std::size_t begin = 0; is_left; begin += most) {
@@ -66,10 +76,11 @@ std::vector<Part> parts_of(const RowRules& rules, const RowSplit& split) {
 
 }  // namespace
 
-WorkerRows::WorkerRows(const Setup& setup, Send send)
+WorkerRows::WorkerRows(const Setup& setup, Send send, bool waits)
     : rules_(row_rules_of(setup.rows, setup.catalogue)),
       send_(std::move(send)),
       servers_(setup.servers),
+      waits_(waits),
       peers_(setup.servers) {
   for (Peer& peer : peers_) peer.pushes.resize(rules_.size());
 }
@@ -93,15 +104,34 @@ void WorkerRows::push(std::size_t table, std::span<const std::uint64_t> ids, std
   const RowRules& own = require_fit(table, ids.size(), gradients.size());
   base::require(std::isfinite(rate) && rate >= 0, "a learning rate of {}; allowed: 0 or more", rate);
   pushed_split_.split(ids, servers_);
-  for (const auto& [server, places] : parts_of(own, pushed_split_))
+  for (const auto& [server, places] : parts_of(RowRules::rows_per_message(own.pushed_bytes()), pushed_split_))
     send_push(server, {.kind = MessageKind::push_rows,
                        .block = static_cast<std::uint32_t>(table),
                        .rate = rate,
                        .body = packed(own, pushed_split_, places, gradients.data())});
 }
 
+void WorkerRows::restore(std::size_t table, const KeptRows& rows) {
+  const RowRules& own = rules(table);
+  const std::size_t count = rows.ids.size();
+  base::require(rows.rule == own.rule.name, "rows of rule '{}' for table '{}'; allowed: '{}'", rows.rule, own.name,
+                own.rule.name);
+  base::require(rows.steps.size() == count && rows.values.size() == count * own.kept_floats(),
+                "{} ids, {} steps and {} floats for rows of table '{}' with their state; allowed: 1 and {} for each id",
+                count, rows.steps.size(), rows.values.size(), own.name, own.kept_floats());
+  pushed_split_.split(rows.ids, servers_);
+  for (const auto& [server, places] : parts_of(RowRules::rows_per_message(own.layout_of(1).bytes()), pushed_split_))
+    send_push(server, {.kind = MessageKind::restore_rows,
+                       .block = static_cast<std::uint32_t>(table),
+                       .body = packed_rows(own, rows, places)});
+}
+
 void WorkerRows::send_push(std::size_t server, Message message) {
   const base::Lock lock(mutex_);
+  number_and_send(server, std::move(message));
+}
+
+void WorkerRows::number_and_send(std::size_t server, Message message) {
   Peer& peer = peers_[server];
   message.version = ++peer.pushes[message.block];
   travelling_bytes_ += message.body.bytes.size();
@@ -111,7 +141,64 @@ void WorkerRows::send_push(std::size_t server, Message message) {
 
 bool WorkerRows::has_room() const {
   const base::Lock lock(mutex_);
-  return travelling_bytes_ < kMostTravelling;
+  return travelling_bytes_ < kMostTravelling && meetings_ == 0;
+}
+
+void WorkerRows::begin(Clock from) {
+  const base::Lock lock(mutex_);
+  for (Peer& peer : peers_) peer.marked = from;
+}
+
+void WorkerRows::end_steps(Clock steps) {
+  const base::Lock lock(mutex_);
+  for (std::size_t server = 0; server < servers_; ++server) {
+    Peer& peer = peers_[server];
+    if (peer.snapshot_every == 0) continue;
+    const Clock last = steps / peer.snapshot_every * peer.snapshot_every;
+    if (last <= peer.marked) continue;
+    peer.marked = last;
+    for (std::size_t table = 0; table < rules_.size(); ++table) mark(server, table, last, waits_);
+  }
+}
+
+void WorkerRows::meet(std::size_t table) {
+  const base::Lock lock(mutex_);
+  for (std::size_t server = 0; server < servers_; ++server) mark(server, table, 0, true);
+}
+
+void WorkerRows::mark(std::size_t server, std::size_t table, Clock steps, bool meets) {
+  meetings_ += meets ? 1 : 0;
+  number_and_send(server, {.kind = MessageKind::mark_rows,
+                           .block = static_cast<std::uint32_t>(table),
+                           .first = meets ? 1 : 0,
+                           .last = steps});
+}
+
+bool WorkerRows::has_met() const {
+  const base::Lock lock(mutex_);
+  return meetings_ == 0;
+}
+
+void WorkerRows::visit(std::size_t server, std::size_t table, std::size_t slab) {
+  const base::Lock lock(mutex_);
+  Peer& peer = peers_[server];
+  visited_.reset();
+  peer.visit = {.kind = MessageKind::visit_rows,
+                .block = static_cast<std::uint32_t>(table),
+                .first = static_cast<Clock>(slab),
+                .least = static_cast<Clock>(peer.pushes[table]),
+                .version = ++pulls_};
+  send_({server, kRowPriority, *peer.visit});
+}
+
+bool WorkerRows::has_visited() const {
+  const base::Lock lock(mutex_);
+  return visited_.has_value();
+}
+
+WorkerRows::Visited WorkerRows::take_visited() {
+  const base::Lock lock(mutex_);
+  return std::exchange(visited_, std::nullopt).value();
 }
 
 bool WorkerRows::is_acknowledged() const {
@@ -124,7 +211,7 @@ void WorkerRows::pull(std::size_t table, std::span<const std::uint64_t> ids, std
   const base::Lock lock(mutex_);
   split_.split(ids, servers_);
   out_ = rows;
-  for (const auto& [server, places] : parts_of(own, split_)) {
+  for (const auto& [server, places] : parts_of(RowRules::rows_per_message(own.pushed_bytes()), split_)) {
     Peer& peer = peers_[server];
     const Message message{.kind = MessageKind::pull_rows,
                           .block = static_cast<std::uint32_t>(table),
@@ -144,15 +231,23 @@ bool WorkerRows::has_pulled() const {
 
 void WorkerRows::abandon() {
   const base::Lock lock(mutex_);
-  for (Peer& peer : peers_) peer.pulled.clear();
+  for (Peer& peer : peers_) {
+    peer.pulled.clear();
+    peer.visit.reset();
+  }
   unanswered_ = 0;
 }
 
 void WorkerRows::receive(std::size_t server, const Message& message) {
+  const base::Lock lock(mutex_);
+  if (message.kind == MessageKind::welcome) {
+    peers_[server].snapshot_every = message.first;
+    return;
+  }
   if (message.block >= rules_.size())
     throw Corrupt(fmt::format("server {} sent rows of table {}, of {}", server, message.block, rules_.size()));
-  const base::Lock lock(mutex_);
   if (message.kind == MessageKind::pushed) return acknowledge(server, message);
+  if (message.kind == MessageKind::visited) return take_slab(server, message);
   take_rows(server, message);
 }
 
@@ -165,6 +260,7 @@ void WorkerRows::acknowledge(std::size_t server, const Message& message) {
   std::erase_if(peer.unacknowledged, [&](const Message& sent) SYNCOPATE_REQUIRES(mutex_) {
     const bool is_applied = sent.block == message.block && sent.version <= message.version;
     if (is_applied) travelling_bytes_ -= sent.body.bytes.size();
+    if (is_applied && sent.kind == MessageKind::mark_rows && sent.first != 0) --meetings_;
     return is_applied;
   });
 }
@@ -189,11 +285,34 @@ void WorkerRows::take_rows(std::size_t server, const Message& message) {
   --unanswered_;
 }
 
+void WorkerRows::take_slab(std::size_t server, const Message& message) {
+  std::optional<Message>& visit = peers_[server].visit;
+  if (!visit || visit->version != message.version || visit->block != message.block) return;
+  const RowRules& own = rules_[message.block];
+  const RowLayout from = own.layout_of(own.rows_per_slab());
+  const auto count = static_cast<std::size_t>(message.first);
+  const base::ConstBytes bytes = message.body.bytes;
+  if (count > from.rows || bytes.size() != (count == 0 ? 0 : from.bytes()) || (count == 0) != (message.last == 0))
+    throw Corrupt(fmt::format("server {} sent a slab of {} rows in {} bytes; allowed: {} rows in {}", server, count,
+                              bytes.size(), from.rows, from.bytes()));
+  Visited visited{static_cast<std::size_t>(message.last), {.rule = std::string(own.rule.name)}};
+  const auto copy = [&](auto& into, std::size_t at, std::size_t length) {
+    into.resize(length);
+    if (length > 0) std::memcpy(into.data(), bytes.data() + at, length * sizeof into[0]);
+  };
+  copy(visited.rows.ids, from.id(0), count);
+  copy(visited.rows.steps, from.steps(0), count);
+  copy(visited.rows.values, from.values(0), count * own.kept_floats());
+  visited_ = std::move(visited);
+  visit.reset();
+}
+
 void WorkerRows::repeat(std::size_t server) {
   const base::Lock lock(mutex_);
   const Peer& peer = peers_[server];
   for (const Message& message : peer.unacknowledged) send_({server, kRowPriority, message});
   for (const auto& [number, pulled] : peer.pulled) send_({server, kRowPriority, pulled.message});
+  if (peer.visit) send_({server, kRowPriority, *peer.visit});
 }
 
 }  // namespace syncopate::server

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,11 +23,15 @@ namespace syncopate::server {
 class WorkerRows final {
  public:
   using Send = std::function<void(Request)>;
-  WorkerRows(const Setup& setup, Send send);
+  /// `waits`: in lockstep a worker waits for the others before its first push after a step of a snapshot.
+  WorkerRows(const Setup& setup, Send send, bool waits = false);
 
   /// Sends the sum of the gradients of each id to its server. Throws Misuse for a table or lengths that do not fit.
   void push(std::size_t table, std::span<const std::uint64_t> ids, std::span<const float> gradients, double rate);
-  /// Fewer bytes are on their way than the limit. Call it before `push`.
+  /// As `push`, rows with their state, of which the servers take those that they lack. Throws Misuse also for rows of
+  /// another rule.
+  void restore(std::size_t table, const KeptRows& rows);
+  /// Fewer bytes are on their way than the limit, and no meeting is pending. Call it before `push` and `restore`.
   [[nodiscard]] bool has_room() const;
   /// The servers have acknowledged all pushes.
   [[nodiscard]] bool is_acknowledged() const;
@@ -34,10 +39,27 @@ class WorkerRows final {
   /// `abandon`. Throws Misuse as `push`.
   void pull(std::size_t table, std::span<const std::uint64_t> ids, std::span<float> rows);
   [[nodiscard]] bool has_pulled() const;
-  void abandon();  ///< late answers are ignored
+  void abandon();  ///< of pulls and visits: late answers are ignored
+
+  /// The worker has completed this number of steps, or missed them: marks the steps of which servers write snapshots.
+  void end_steps(Clock steps);
+  void begin(Clock from);  ///< it participates from this step on
+  /// Comes to a point at which all workers meet. The servers then have all their pushes to the table before it.
+  void meet(std::size_t table);
+  [[nodiscard]] bool has_met() const;
+
+  struct Visited {
+    std::size_t slabs = 0;  ///< of the table on the server
+    KeptRows rows{};
+  };
+  /// Requests a slab of the table.
+  void visit(std::size_t server, std::size_t table, std::size_t slab);
+  [[nodiscard]] bool has_visited() const;
+  [[nodiscard]] Visited take_visited();
 
   [[nodiscard]] static bool takes(MessageKind kind) noexcept {
-    return kind == MessageKind::pushed || kind == MessageKind::rows;
+    return kind == MessageKind::pushed || kind == MessageKind::rows || kind == MessageKind::visited ||
+           kind == MessageKind::welcome;
   }
   /// Throws Corrupt for an invalid message.
   void receive(std::size_t server, const Message& message);
@@ -54,20 +76,28 @@ class WorkerRows final {
     std::vector<std::uint64_t> pushes;       ///< sent so far, by table
     std::deque<Message> unacknowledged;      ///< in their order
     std::map<std::uint64_t, Pulled> pulled;  ///< unanswered, by Message::version
+    std::optional<Message> visit{};          ///< unanswered
+    Clock snapshot_every = 0, marked = 0;    ///< steps; 0: the server writes no snapshots
   };
   [[nodiscard]] const RowRules& require_fit(std::size_t table, std::size_t ids, std::size_t floats) const;
   void send_push(std::size_t server, Message message);
+  void number_and_send(std::size_t server, Message message) SYNCOPATE_REQUIRES(mutex_);
+  void mark(std::size_t server, std::size_t table, Clock steps, bool meets) SYNCOPATE_REQUIRES(mutex_);
   void acknowledge(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
   void take_rows(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
+  void take_slab(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
 
   const std::vector<RowRules> rules_;
   const Send send_;
   const std::size_t servers_;
+  const bool waits_;
   RowSplit pushed_split_;  ///< of the program's thread
   mutable base::Mutex mutex_;
   std::vector<Peer> peers_ SYNCOPATE_GUARDED_BY(mutex_);  ///< by server
   std::size_t travelling_bytes_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
   std::size_t unanswered_ SYNCOPATE_GUARDED_BY(mutex_) = 0;  ///< pulls
+  std::size_t meetings_ SYNCOPATE_GUARDED_BY(mutex_) = 0;    ///< unacknowledged marks of meetings
+  std::optional<Visited> visited_ SYNCOPATE_GUARDED_BY(mutex_);
   std::uint64_t pulls_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
   RowSplit split_ SYNCOPATE_GUARDED_BY(mutex_);        ///< of the current pull
   std::span<float> out_ SYNCOPATE_GUARDED_BY(mutex_);  ///< of the current pull

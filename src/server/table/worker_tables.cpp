@@ -63,7 +63,7 @@ WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, std::vector<B
     : setup_(setup),
       rules_(setup_, no_values),
       send_(std::move(send)),
-      rows_(setup_, send_),
+      rows_(setup_, send_, rules_.in_lockstep()),
       by_server_(setup.servers) {
   if (!no_values) require_fit(setup_, weights);
   for (const Buffer& buffer : weights)
@@ -134,6 +134,7 @@ void WorkerTables::offer() {
 
 void WorkerTables::begin(Clock from) {
   own_ = from;
+  rows_.begin(from);
   each_block([&](const Block& place, Shared& shared) {
     send_due(place, shared.with([&](WorkerBlock& block) { return block.first_request(from); }));
   });
@@ -203,6 +204,7 @@ void WorkerTables::end_step(const UpdateStep& at) {
   }
   ++own_;
   first_state_.clear();
+  rows_.end_steps(own_);
 }
 
 bool WorkerTables::may_read(std::size_t table) {
@@ -284,6 +286,7 @@ void WorkerTables::catch_up(Clock least) {
   each_block([&](const Block&, Shared& shared) { shared.with([&](WorkerBlock& block) { block.skip_to(least); }); });
   for (std::size_t turn = 0; turn < by_turn_.size(); ++turn) note_change(turn);
   own_ = least;
+  rows_.end_steps(own_);
 }
 
 }  // namespace syncopate::server

@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <mutex>
 #include <set>
 
@@ -249,6 +252,127 @@ TEST(AJob, WhoseProcessesAreAllKilledGoesOnWithTheBitsOfAnUninterruptedOne) {
   EXPECT_EQ(first, 6);
   for (const auto& program : all) EXPECT_EQ(program->weights(1), expected);
 }
+
+/// A worker of two that adds 1 to the rows of two tables in each step.
+class RowProgram final {
+ public:
+  RowProgram(std::vector<std::string> servers, const std::string& consistency, bool has_weights, std::size_t index)
+      : has_weights_(has_weights) {
+    WorkerOptions options{
+        .servers = std::move(servers), .worker = index, .workers = 2, .consistency = consistency, .optimizer = "sgd"};
+    options.log.level = LogLevel::error;
+    worker_ = TableWorker::connect(options);
+    if (has_weights) worker_->create_table("table", Buffer(std::span(weights_)));
+    worker_->create_rows({.name = "wide", .width = 4, .scale = 0});
+    worker_->create_rows({.name = "narrow", .width = 1, .scale = 0});
+    worker_->start();
+  }
+  [[nodiscard]] std::int64_t steps() const { return worker_->steps(); }
+  void go_on(std::int64_t last) {
+    std::vector<float> gradient(weights_.size());
+    while (steps() < last) {
+      if (has_weights_) worker_->sync(0);
+      if (has_weights_) worker_->update(0, Buffer(std::span(gradient)), 0.1);
+      for (std::size_t table = 0; table < 2; ++table)
+        worker_->push_rows(table, kIds, std::vector<float>(kIds.size() * kWidths[table], -1.0F), 1);
+      worker_->clock(0.1);
+    }
+    worker_->flush();
+  }
+  /// The least and the largest value of all rows, which are equal if all rows have the same pushes.
+  [[nodiscard]] std::pair<float, float> values() {
+    std::vector<float> all;
+    for (std::size_t table = 0; table < 2; ++table) {
+      std::vector<float> rows(kIds.size() * kWidths[table]);
+      worker_->pull_rows(table, kIds, rows);
+      all.insert(all.end(), rows.begin(), rows.end());
+    }
+    const auto [least, most] = std::ranges::minmax(all);
+    return {least, most};
+  }
+  /// All workers call it.
+  void meet() { worker_->visit_rows(0, {}); }
+
+ private:
+  static constexpr std::size_t kWidths[] = {4, 1};
+  const std::vector<std::uint64_t> kIds{1, 2, 3, 70'000, ~std::uint64_t{0}};
+  const bool has_weights_;
+  std::vector<float> weights_ = std::vector<float>(10);
+  std::unique_ptr<TableWorker> worker_;
+};
+
+struct RowWay {
+  const char* consistency;
+  bool has_weights;
+};
+class RestoredRows : public testing::TestWithParam<RowWay> {
+ protected:
+  /// Runs two workers to the end of step `last`; checks with `check` what they find at their start.
+  void run(const std::vector<std::string>& servers, std::int64_t last,
+           const std::function<void(RowProgram&, std::size_t)>& check) {
+    std::vector<std::jthread> threads;
+    for (std::size_t index = 0; index < 2; ++index)
+      threads.emplace_back([&, index] {
+        RowProgram program(servers, GetParam().consistency, GetParam().has_weights, index);
+        check(program, index);
+        program.meet();  // before any push
+        program.go_on(last);
+        program.meet();
+        check(program, index);
+        program.meet();
+      });
+  }
+};
+
+TEST_P(RestoredRows, HaveThePushesOfTheStepsOfTheSnapshot) {
+  const bool is_exact = std::string_view(GetParam().consistency) == "bsp";
+  const SnapshotFiles folder;
+  {
+    Servers servers(2, snapshots_in(folder, 4));
+    run(servers.addresses(), 10, [](RowProgram& program, std::size_t) {
+      EXPECT_EQ(program.values(), std::pair(2.0F * program.steps(), 2.0F * program.steps()));
+    });
+  }
+  Servers servers(2, snapshots_in(folder, 4));
+  std::atomic<std::int64_t> began = -1;
+  run(servers.addresses(), 14, [&](RowProgram& program, std::size_t) {
+    if (program.steps() < 14) began = program.steps();
+    const auto [least, most] = program.values();
+    EXPECT_GE(least, 2.0F * program.steps());
+    if (is_exact) {
+      EXPECT_EQ(most, 2.0F * program.steps());
+    }
+  });
+  EXPECT_GE(began, 4);
+  EXPECT_LE(began, 8);
+  if (is_exact) {
+    EXPECT_EQ(began, 8);
+  }
+}
+
+TEST_P(RestoredRows, OfAJobWhoseServersAreKilledHaveThePushesOfTheStepsOfTheSnapshot) {
+  const SnapshotFiles folder;
+  const std::string address = "@syncopate-killed-rows-" + std::to_string(getpid()) + "-";
+  const std::vector<std::string> servers{address + "0", address + "1"};
+  {
+    const Killed killed(folder, address);
+    run(servers, 7, [](RowProgram&, std::size_t) {});
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    while (!(fs::exists(folder.file(0, 6)) && fs::exists(folder.file(1, 6))) &&
+           std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+  }
+  const Killed again(folder, address);
+  run(servers, 9, [&](RowProgram& program, std::size_t) {
+    EXPECT_GE(program.steps(), 6);
+    EXPECT_GE(program.values().first, 2.0F * program.steps());
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Servers, RestoredRows,
+                         testing::Values(RowWay{"bsp", true}, RowWay{"bsp", false}, RowWay{"tap", true},
+                                         RowWay{"tap", false}),
+                         [](const auto& tested) { return std::to_string(tested.index); });
 
 }  // namespace
 }  // namespace syncopate

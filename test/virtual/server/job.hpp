@@ -68,6 +68,8 @@ class WorkerProcess final {
   bool has_finished = false, has_begun = false;
   std::string failure;
   std::vector<std::map<std::uint64_t, std::uint64_t>> pushed;  ///< times that it pushed each row, by table
+  /// As `pushed`, by table and the step in which it did.
+  std::vector<std::map<Clock, std::map<std::uint64_t, std::uint64_t>>> pushed_in;
 
  private:
   struct Link {
@@ -95,7 +97,7 @@ class WorkerProcess final {
   const Clock steps_;
   std::vector<Link> links_;
   Clock from_ = 0, newest_ = 0;
-  bool computes_ = false, is_dead_ = false, has_left_ = false;
+  bool computes_ = false, is_held_ = false, is_dead_ = false, has_left_ = false;
   std::optional<std::size_t> pulled_;       ///< the table of rows of the pull that is under way
   std::vector<std::uint64_t> ids_;          ///< of the pull
   std::vector<float> rows_;                 ///< of the pull
@@ -116,6 +118,7 @@ struct JobOptions {
   /// Called before a worker computes a step, with its weights.
   std::function<void(std::size_t worker, Clock step, std::span<const std::vector<float>> weights)> reads{};
   std::vector<double> dies_s{};  ///< by worker; 0: it does not
+  Clock image_every = 0;         ///< servers take images of this number of steps, as for snapshots; 0: none
 };
 
 struct Job {
@@ -141,7 +144,7 @@ struct Job {
   std::vector<std::unique_ptr<WorkerProcess>> workers;
   std::vector<std::string> broken;
   std::string scenario;
-  std::uint64_t pushes = 0, breaks = 0, kills = 0;
+  std::uint64_t pushes = 0, breaks = 0, kills = 0, images = 0;
   bool may_give_up = false;                               ///< a fault of this history can outlast the patience
   std::map<Clock, std::vector<std::vector<float>>> seen;  ///< in lockstep: the weights of each step
 
@@ -151,6 +154,8 @@ struct Job {
   [[nodiscard]] Duration compute_time(std::size_t worker);
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] std::uint64_t pushes_of(std::size_t table, std::uint64_t id) const;  ///< by all workers so far
+  [[nodiscard]] std::uint64_t pushes_before(Clock step, std::size_t table, std::uint64_t id) const;
+  void check_image(std::size_t server, const server::ServerTables::Image& image);
   void check_read(std::size_t worker);
   void check_end();
   void kill_server();

@@ -56,5 +56,21 @@ TEST(RowHistories, ApplyEveryUpdateOnceWithoutReplicasAndWithADeadWorker) {
   }
 }
 
+TEST(RowHistories, ImagesHaveThePushesOfTheirStepsThoughStreamsBreakAndAWorkerDies) {
+  std::uint64_t images = 0, exact = 0;
+  for (std::uint64_t seed = 0; seed < kRowHistories; ++seed) {
+    JobOptions options = pushing_rows(seed);
+    options.image_every = 1 + static_cast<Clock>(seed % 4);
+    options.break_every_s = 0.05;
+    if (seed % 5 == 4) options.dies_s = {0, 0.3, 0};
+    Job job(options);
+    expect_laws(job, seed);
+    images += job.images;
+    exact += job.rules.in_lockstep() && !job.may_give_up ? job.images : 0;
+  }
+  EXPECT_GT(images, 20 * kRowHistories);
+  EXPECT_GT(exact, 5 * kRowHistories);
+}
+
 }  // namespace
 }  // namespace syncopate::virtual_server

@@ -34,6 +34,9 @@ ServerProcess::ServerProcess(Job& job, std::size_t index)
       index_(index),
       slots_(kPatience, std::make_unique<WorldClock>(job.world)) {
   const std::size_t servers = job.setup.servers;
+  if (job.options.image_every > 0)
+    tables.take_images(job.options.image_every,
+                       [this](const ServerTables::Image& image) { job_.check_image(index_, image); });
   if (job.replicas > 0)
     keeper.emplace((index + servers - 1) % servers, kMemory, kBound, kQuiet, job.setup.catalogue,
                    std::make_unique<WorldClock>(job.world));

@@ -22,6 +22,7 @@ WorkerProcess::WorkerProcess(Job& job, std::size_t index, Clock steps)
       weights(zeros(job.setup)),
       tables(job.setup, index, buffers(), [this](Request request) { send(std::move(request)); }),
       pushed(job.setup.rows.size()),
+      pushed_in(job.setup.rows.size()),
       job_(job),
       index_(index),
       steps_(steps),
@@ -112,6 +113,7 @@ void WorkerProcess::receive(std::size_t server, std::uint64_t life, Payload byte
     link.is_welcome = true;
     link.welcome = message;
     newest_ = std::max(newest_, message.least);
+    tables.receive(server, message);
     if (has_begun)
       tables.repeat(server);
     else
@@ -142,6 +144,7 @@ void WorkerProcess::welcomed() {
 }
 
 void WorkerProcess::go_on() {
+  if (is_held_ && tables.rows().has_room()) return compute();
   if (computes_ || has_left_ || is_dead_ || !are_pulled()) return;
   tables.catch_up(newest_);
   if (tables.clock() >= steps_) {
@@ -167,6 +170,8 @@ void WorkerProcess::go_on() {
 void WorkerProcess::compute() {
   if (is_dead_) return;
   if (machine.is_stopped()) return job_.world.at(machine.stopped_until(), [this] { compute(); });
+  is_held_ = !tables.rows().has_room();
+  if (is_held_) return;
   const UpdateStep at{job_.options.rate, static_cast<std::uint64_t>(tables.clock()) + 1};
   for (std::size_t table = weights.size(); table-- > 0;) {
     std::vector<float> gradient(weights[table].size());

@@ -1,7 +1,10 @@
 // The rows of a virtual worker: in each step it adds 1 to some of them, and reads some.
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "base/random.hpp"
+#include "server/table/row_table.hpp"
 #include "virtual/server/job.hpp"
 
 namespace syncopate::virtual_server {
@@ -18,7 +21,10 @@ void WorkerProcess::push_rows() {
     const base::CounterRandom random{job_.options.seed, index_, static_cast<std::uint64_t>(made), table};
     ids_.clear();
     for (std::uint64_t i = 0; i <= random.below(kAtOnce, 0); ++i) ids_.push_back(random.below(kIds, 1 + i));
-    for (const std::uint64_t id : ids_) ++pushed[table][id];
+    for (const std::uint64_t id : ids_) {
+      ++pushed[table][id];
+      ++pushed_in[table][tables.clock()][id];
+    }
     const std::vector<float> gradients(ids_.size() * job_.setup.rows[table].width, -1.0F);
     tables.rows().push(table, ids_, gradients, 1);
   }
@@ -59,6 +65,36 @@ std::uint64_t Job::pushes_of(std::size_t table, std::uint64_t id) const {
     count += found == worker->pushed[table].end() ? 0 : found->second;
   }
   return count;
+}
+
+std::uint64_t Job::pushes_before(Clock step, std::size_t table, std::uint64_t id) const {
+  std::uint64_t count = 0;
+  for (const auto& worker : workers)
+    for (const auto& [in, rows] : worker->pushed_in[table])
+      if (const auto found = rows.find(id); in < step && found != rows.end()) count += found->second;
+  return count;
+}
+
+/// In lockstep the rows of an image have all workers' pushes of its steps, and no others.
+void Job::check_image(std::size_t server, const ServerTables::Image& image) {
+  ++images;
+  const std::size_t blocks = image.pieces - setup.rows.size();
+  if (image.piece < blocks) return;
+  const std::size_t table = image.piece - blocks;
+  const RowRules table_rules(setup.rows[table], table, {});
+  RowMemory memory(kMemory);
+  RowTable kept(table_rules, setup.workers, memory);
+  for (std::size_t part = 0; part < image.parts.size(); ++part) kept.restore(image.parts[part].bytes, part);
+  for (std::uint64_t id = 0; id < kIds; ++id) {
+    if (server_of_row(id, servers.size()) != server) continue;
+    float has = 0;
+    std::memcpy(&has, kept.pull(std::as_bytes(std::span(&id, 1))).bytes.data(), sizeof has);
+    const std::uint64_t least = may_give_up ? 0 : pushes_before(image.step, table, id);
+    const std::uint64_t most = rules.in_lockstep() && !may_give_up ? least : pushes_of(table, id);
+    if (has < static_cast<float>(least) || has > static_cast<float>(most))
+      law(fmt::format("an image of step {} has {} updates of row {} of table {}; allowed: {} to {}", image.step, has,
+                      id, table, least, most));
+  }
 }
 
 }  // namespace syncopate::virtual_server

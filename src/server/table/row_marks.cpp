@@ -1,0 +1,71 @@
+// The marks of a table of rows: steps and meetings of its workers.
+#include "server/table/row_marks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "syncopate/error.hpp"
+
+namespace syncopate::server {
+
+void RowMarks::apply(std::size_t worker, const Message& push) {
+  Worker& own = workers_[worker];
+  ++own.applied;
+  if (push.kind != MessageKind::mark_rows) return;
+  own.ended = std::max(own.ended, push.last);
+  own.meetings += push.first != 0 ? 1 : 0;
+}
+
+void RowMarks::join(std::size_t worker, Clock from) {
+  come_back(worker);
+  workers_[worker] = {.meetings = workers_[worker].meetings, .ended = std::max(from, Clock{0})};
+}
+
+void RowMarks::come_back(std::size_t worker) {
+  if (workers_[worker].takes_part) return;
+  workers_[worker].meetings = newest_meeting();
+  workers_[worker].takes_part = true;
+}
+
+std::uint64_t RowMarks::newest_meeting() const noexcept {
+  std::uint64_t newest = 0;
+  for (const Worker& worker : workers_)
+    if (worker.takes_part) newest = std::max(newest, worker.meetings);
+  return newest;
+}
+
+bool RowMarks::has_met(std::size_t worker) const noexcept {
+  return std::ranges::all_of(
+      workers_, [&](const Worker& other) { return !other.takes_part || other.meetings >= workers_[worker].meetings; });
+}
+
+std::optional<Clock> RowMarks::ended() const noexcept {
+  std::optional<Clock> least;
+  for (const Worker& worker : workers_)
+    if (worker.takes_part) least = std::min(least.value_or(worker.ended), worker.ended);
+  return least;
+}
+
+void RowMarks::write_to(std::string& bytes) const {
+  for (const Worker& worker : workers_)
+    for (const std::uint64_t number :
+         {std::uint64_t{worker.takes_part}, worker.applied, worker.meetings, static_cast<std::uint64_t>(worker.ended)})
+      bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+void RowMarks::read_from(base::ConstBytes bytes) {
+  std::size_t at = 0;
+  const auto next = [&] {
+    const auto number = base::get<std::uint64_t>(bytes, at);
+    at += sizeof number;
+    return number;
+  };
+  for (Worker& worker : workers_) {
+    worker = {.takes_part = next() != 0, .applied = next(), .meetings = next(), .ended = static_cast<Clock>(next())};
+    if (worker.ended < 0 || worker.ended > kMostClock)
+      throw Corrupt(fmt::format("a mark of rows has the step {}", worker.ended));
+  }
+}
+
+}  // namespace syncopate::server
