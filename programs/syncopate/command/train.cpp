@@ -6,18 +6,7 @@ namespace syncopate::tools::command {
 
 namespace {
 
-void define(CLI::App& app, Session& session) {
-  // Every word belongs to syncopate-train, --help and --json among them.
-  app.set_help_flag();
-  app.remove_option(app.get_option("--json"));
-  app.remove_option(app.get_option("--log-level"));
-  app.prefix_command();
-  app.callback([&app, &session] {
-    session.action = [&session, words = program_behind(app)]() -> int {
-      launch::become(launch::kTrainer, session, words);
-    };
-  });
-}
+void define(CLI::App& app, Session& session) { launch::define_as(launch::kTrainer, app, session); }
 
 }  // namespace
 

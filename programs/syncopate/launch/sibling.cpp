@@ -64,4 +64,14 @@ void become(const Sibling& sibling, const Session& session, std::vector<std::str
   throw SystemFailure(fmt::format("cannot start {}: {}", words[0], std::strerror(errno)));
 }
 
+void define_as(const Sibling& sibling, CLI::App& app, Session& session) {
+  app.set_help_flag();
+  app.remove_option(app.get_option("--json"));
+  app.remove_option(app.get_option("--log-level"));
+  app.prefix_command();
+  app.callback([&sibling, &app, &session] {
+    session.action = [&sibling, &session, words = program_behind(app)]() -> int { become(sibling, session, words); };
+  });
+}
+
 }  // namespace syncopate::tools::launch

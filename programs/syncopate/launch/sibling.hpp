@@ -27,5 +27,8 @@ inline constexpr Sibling kBenchServer{"bench_server", "SYNCOPATE_BENCHMARKS=ON"}
 /// This process becomes that program with these words, and --json where that was asked for. Throws Misuse like
 /// path_of.
 [[noreturn]] void become(const Sibling& sibling, const Session& session, std::vector<std::string> words);
+/// Defines a command that becomes that program, with all its words, --help and --json among them. `sibling` outlives
+/// the command.
+void define_as(const Sibling& sibling, CLI::App& app, Session& session);
 
 }  // namespace syncopate::tools::launch
