@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from ddp import network, report, train
+from ddp import SIDE, network, report, train
 
 from syncopate.torch import DistributedDataParallel
 
@@ -22,7 +22,7 @@ def main():
     logging.basicConfig(level=logging.INFO, format="%(message)s")  # shows the choice and its reason
 
     dist.init_process_group("syncopate")
-    net = DistributedDataParallel(network(), codec=given.codec)
+    net = DistributedDataParallel(network(), codec=given.codec, sample=torch.zeros(given.batch, 3, SIDE, SIDE))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.02)
     file = given.checkpoints / f"rank-{dist.get_rank()}.pt" if given.checkpoints else None
     if file and file.exists():

@@ -33,6 +33,27 @@ def test_a_profile_has_every_parameter_and_changes_nothing():
     assert all(torch.equal(p, old) for p, old in zip(net.parameters(), before, strict=True))
 
 
+def test_a_profile_leaves_buffers_and_random_numbers():
+    net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout())
+    before, drawn = [buffer.clone() for buffer in net.buffers()], torch.get_rng_state()
+    syncopate.torch.profile(net, torch.randn(16, 4, generator=torch.Generator().manual_seed(0)))
+    assert all(torch.equal(buffer, old) for buffer, old in zip(net.buffers(), before, strict=True))
+    assert torch.equal(torch.get_rng_state(), drawn)
+
+
+def test_a_profile_is_in_the_order_of_arrival_and_begins_with_what_gets_no_gradient():
+    class Crossed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last, self.unused, self.first = nn.Linear(8, 1), nn.Linear(1, 1), nn.Linear(4, 8)
+
+        def forward(self, x):
+            return self.last(self.first(x))
+
+    names = [layer.name for layer in syncopate.torch.profile(Crossed(), torch.randn(16, 4)).layers]
+    assert names == ["unused.weight", "unused.bias", "first.weight", "first.bias", "last.weight", "last.bias"]
+
+
 def test_a_plan_weighs_policies_and_codecs():
     found = syncopate.torch.plan(model(), torch.randn(16, 64), CLUSTER, codecs=("none", "topk:0.01"), policies=("wfbp", "single", "exact_dp"))
     assert len(found) == 6

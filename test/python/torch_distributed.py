@@ -1,9 +1,11 @@
 """The library's DistributedDataParallel in jobs of two ranks: buckets, codecs that it chooses, and state that goes on."""
 
+import dataclasses
 import inspect
 import logging
 import pickle
 import warnings
+from unittest import mock
 
 import torch
 import torch.distributed as dist
@@ -12,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel as Plain
 
 import syncopate
 import syncopate.torch
-from syncopate.torch import choosing
+from syncopate.torch import bucketing, choosing, planning
 from syncopate.torch.distributed import DistributedDataParallel
 from torch_hook import backward, bits, model, train
 
@@ -37,12 +39,79 @@ def buckets_of_the_network(rank):
     if not torch.equal(before, torch.get_rng_state()):
         return ["measuring the network draws from the job's random numbers"]
     train(chosen, rank, range(3))
-    everywhere = [None] * dist.get_world_size()
-    dist.all_gather_object(everywhere, (chosen.bucket_bytes_cap, chosen.hook_state.timeline.sizes))
-    (size, formed), other = everywhere
+    (size, formed), other = found = everywhere((chosen.bucket_bytes_cap, chosen.hook_state.timeline.sizes))
     whole = sum(4 * p.numel() for p in chosen.parameters())
     right = (size, formed) == other and size & (size - 1) == 0 and sum(formed) == whole and given.bucket_bytes_cap == 3 << 20
-    return [] if right else [f"{everywhere} of {whole}"]
+    return [] if right else [f"{found} of {whole}"]
+
+
+class Crossed(nn.Module):
+    """The layers of `model`, of which the last one is registered first."""
+
+    def __init__(self):
+        super().__init__()
+        self.last, self.first, self.middle = model()[4], model()[0], model()[2]
+
+    def forward(self, x):
+        return self.last(self.middle(self.first(x).relu()).relu())
+
+
+def planned(net, rank, **options):
+    """Trained with MG-WFBP's buckets, where a message starts in 1.5 ms and gradients arrive at certain times.
+
+    These are, in order: last.bias, last.weight, middle.bias, middle.weight, first.bias, first.weight. Each comes 1 ms after the one
+    before, but middle.bias and first.weight come after 10 ms.
+    """
+    measure = planning.profile
+
+    def known(*arguments, **given):
+        found = measure(*arguments, **given)
+        late = ("middle.bias", "first.weight")
+        return dataclasses.replace(found, layers=tuple(dataclasses.replace(layer, backward_s=1e-2 if layer.name in late else 1e-3)
+                                                       for layer in found.layers))
+
+    with (mock.patch.object(planning, "profile", known),
+          mock.patch.object(choosing, "law", lambda *_, **__: choosing.Law(1.5e-3, 1e-12))):
+        ours = DistributedDataParallel(net, sample=torch.randn(8, 32), policy="mg_wfbp", **options)
+    train(ours, rank, range(3))
+    return tuple(ours.bucket_bytes_cap_list), ours.hook_state.timeline.sizes
+
+
+def everywhere(value):
+    """That of every rank."""
+    found = [None] * dist.get_world_size()
+    dist.all_gather_object(found, value)
+    return found
+
+
+def buckets_of_a_plan(rank):
+    """Worked out by hand: a bucket may end within a layer. If DDP keeps its first buckets, layers are in the order of registration."""
+    if not bucketing.ACCEPTS_LIST:
+        return []
+    last, middle, first = 160 * 4, 128 * 160, 32 * 128  # elements of the weights
+    arriving = tuple(4 * elements for elements in (4 + last, 160 + middle + 128, first))
+    registered = tuple(4 * elements for elements in (160 + middle + 128, first + 4 + last))  # from the end; `last` is the first one
+    wrong = [] if everywhere(planned(Crossed(), rank)) == [(arriving, arriving)] * 2 else ["by arrival"]
+    kept = planned(Crossed(), rank, find_unused_parameters=True)
+    return wrong + ([] if kept == (registered[::-1], registered) else [f"by registration: {kept}, not {registered}"])
+
+
+def buckets_of_a_measured_plan(rank):
+    """All ranks have the same; the model and the job's random numbers stay as they were; old versions of torch get one size."""
+    twin, before = bits(model()), torch.get_rng_state()
+    net = DistributedDataParallel(model(), sample=torch.zeros(8, 32), loss=lambda output: output.square().sum())
+    wrong = [] if bits(net) == twin and torch.equal(torch.get_rng_state(), before) else ["measuring changes the job"]
+    train(net, rank, range(3))
+    if bucketing.ACCEPTS_LIST:
+        same = everywhere((tuple(net.bucket_bytes_cap_list), net.hook_state.timeline.sizes))
+        wrong += [] if len({one for pair in same for one in pair}) == 1 else [f"planned and formed: {same}"]
+    with mock.patch.object(bucketing, "ACCEPTS_LIST", False):
+        net = DistributedDataParallel(model(), sample=torch.zeros(8, 32))
+    size = net.bucket_bytes_cap
+    wrong += [] if not getattr(net, "bucket_bytes_cap_list", []) and size & (size - 1) == 0 else ["without the list"]
+    mixed = nn.Sequential(nn.Linear(32, 128), nn.Linear(128, 4).bfloat16())
+    net = DistributedDataParallel(mixed, sample=torch.zeros(8, 32))
+    return wrong + ([] if not getattr(net, "bucket_bytes_cap_list", []) else ["several types"])
 
 
 def chooses_after_some_steps(rank):
@@ -57,10 +126,9 @@ def chooses_after_some_steps(rank):
     for step in range(STEPS):
         before.append(net.choice)
         train(net, rank, [step])
-    everywhere = [None] * dist.get_world_size()
-    dist.all_gather_object(everywhere, (net.choice, bits(net)))
     choice = net.choice
-    wrong = [] if everywhere[0] == everywhere[1] else ["ranks differ"]
+    mine, others = everywhere((choice, bits(net)))
+    wrong = [] if mine == others else ["ranks differ"]
     wrong += [] if before[:choosing.STEPS] == [None] * choosing.STEPS and choice else ["not after some steps"]
     wrong += [] if choice and set(choice.predicted_s) == {"topk:0.01", "none"} and choice.codec in choice.predicted_s else [str(choice)]
     wrong += [] if lines == [f"codec {choice.codec}: {choice.reason}"] * (rank == 0) else [str(lines)]
@@ -136,8 +204,9 @@ def goes_on_in_a_new_process_group(rank, size, store):
 def everything(rank, size, store):
     """Returns what is wrong, by name."""
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
-    wrong = {claim.__name__: claim(rank) for claim in (same_bits_as_plain_ddp, buckets_of_the_network, chooses_after_some_steps,
-                                                       uses_what_it_chose, warns_on_a_fast_network, refuses_unknown_codecs)}
+    wrong = {claim.__name__: claim(rank) for claim in (same_bits_as_plain_ddp, buckets_of_the_network, buckets_of_a_plan,
+                                                       buckets_of_a_measured_plan, chooses_after_some_steps, uses_what_it_chose,
+                                                       warns_on_a_fast_network, refuses_unknown_codecs)}
     wrong["goes on"] = goes_on_in_a_new_process_group(rank, size, store)
     dist.destroy_process_group()
     return {name: what for name, what in wrong.items() if what}

@@ -124,16 +124,16 @@ def law(group, **coding):
         combiner = syncopate.Combiner(group, [syncopate.Gradient("probe", tuple(gradient.shape))], weights=[gradient.clone()], **coding)
         seconds.append(min(_timed(combiner, [[(0, gradient.clone())]])[0] for _ in range(REPEATS)))
         combiner.close()
-    small, large = _slowest(group, seconds)
+    small, large = slowest(group, seconds)
     s_per_byte = max(large - small, 1e-9) / (PROBES[1] - PROBES[0])
     return Law(max(small - s_per_byte * PROBES[0], 1e-7), s_per_byte)
 
 
 def choose(group, ready_s, cost_s):
     """The Choice from the buckets' times and, by codec, their costs; the same on all ranks."""
-    slowest = _slowest(group, itertools.chain(ready_s, *cost_s.values()))
+    longest = slowest(group, itertools.chain(ready_s, *cost_s.values()))
     count = len(ready_s)
-    ready_s, *rows = (slowest[i:i + count] for i in range(0, len(slowest), count))
+    ready_s, *rows = (longest[i:i + count] for i in range(0, len(longest), count))
     return _choice(ready_s, dict(zip(cost_s, rows, strict=True)))
 
 
@@ -175,7 +175,7 @@ def _timed(combiner, step):
     return seconds
 
 
-def _slowest(group, seconds):
+def slowest(group, seconds):
     """Each time on the rank where it is longest."""
     agreed = torch.tensor(list(seconds), dtype=torch.float64)
     group.allreduce(agreed, op="max", name="seconds")

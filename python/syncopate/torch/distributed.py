@@ -5,7 +5,7 @@ import warnings
 
 import torch
 
-from syncopate.torch import choosing, parameters
+from syncopate.torch import bucketing, choosing
 from syncopate.torch.ddp_hook import HookState, hook
 
 _CODING = ("catalogue", "dense_below", "exchange", "algorithm", "seed")
@@ -22,11 +22,16 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
     Without `bucket_cap_mb` or `bucket_cap_mb_list` the constructor exchanges vectors of two sizes, and buckets follow from
     their times, the number of ranks and the model. A warning says when the exchange is so short that nothing can help.
 
+    sample: the module's argument, or a tuple of them, on every rank. The constructor then measures the backward pass too, and
+    DDP forms the buckets of `policy` ("exact_dp", "mg_wfbp" ...), which differ in size. loss: a function of the output that
+    gives a scalar; by default the sum of all elements. Before torch 2.11, and with several types of parameters, buckets have
+    equal sizes also with a sample.
+
     `state_dict()` is torch's. `codec_state()` has what the codec keeps of the gradients, which is this rank's own. A pickle
     has both, and is loaded into the process group that exists then.
     """
 
-    def __init__(self, module, *args, codec="none", feedback="auto", **options):
+    def __init__(self, module, *args, codec="none", feedback="auto", sample=None, loss=None, policy="exact_dp", **options):
         coding = {"codec": codec, "feedback": feedback} | {name: options.pop(name) for name in _CODING if name in options}
         coding = choosing.named(coding)
         bound = _ARGUMENTS.bind(module, *args, **options)
@@ -35,8 +40,9 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
         state.attach(module, _process_group(given))
         dense, coded = _laws(state.group, coding)
         if dense and not any(given.get(name) for name in _BUCKETS):
-            total = sum(parameter.numel() * parameter.element_size() for _, parameter in parameters.trained(module))
-            given["bucket_cap_mb"] = coded.bucket_bytes(total) / (1 << 20)
+            measuring = None if sample is None else bucketing.Measuring(sample, loss, policy)
+            is_rebuilt = not given.get("find_unused_parameters") or bool(given.get("static_graph"))
+            given.update(bucketing.sizes(state.group, coded, module, measuring, is_rebuilt=is_rebuilt))
         super().__init__(*bound.args, **bound.kwargs)
         self._dense_law, self._is_judged = dense, False
         self._use(state)

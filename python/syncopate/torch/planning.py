@@ -1,5 +1,6 @@
 """Predicts the gain for an unchanged model: layer times of any module, and a plan from them."""
 
+import contextlib
 import statistics
 import time
 import warnings
@@ -16,18 +17,20 @@ def profile(model, sample, *, loss=None, steps=7, name=None):
     """Measure a Profile: forward time, and when the backward pass has each gradient; medians over `steps` steps.
 
     sample: the model's argument, or a tuple of them. loss: a function of the output that gives a scalar; by default the sum
-    of all its elements. The model's gradients, mode and weights are left as they were; statistics of normalisation move.
+    of all its elements. Layers are in the reverse of the order in which gradients arrive; those without one come first. The
+    model's gradients, mode, weights and buffers and torch's random numbers are left as they were.
     """
     named = parameters.trained(model)
-    kept = [(parameter, parameter.grad) for _, parameter in named]
-    passes = [_measured(named, model, sample if isinstance(sample, tuple) else (sample,), loss or _sum) for _ in range(steps + 1)]
-    for parameter, gradient in kept:
-        parameter.grad = gradient
+    with _left_as_it_is(model, named):
+        passes = [_measured(named, model, sample if isinstance(sample, tuple) else (sample,), loss or _sum) for _ in range(steps + 1)]
     forward_s = statistics.median(one[0] for one in passes[1:])  # the first one allocates
-    layers = [foresight.Layer(text, parameter.numel(), statistics.median(one[1][i] for one in passes[1:]), parameter.element_size(),
+    backward_s = [statistics.median(column) for column in zip(*(one[1] for one in passes[1:]), strict=True)]
+    layers = [foresight.Layer(text, parameter.numel(), backward_s[i], parameter.element_size(),
                               parameter.shape[0] if parameter.dim() > 1 else 0)
               for i, (text, parameter) in enumerate(named)]
-    return foresight.Profile(name or type(model).__name__, forward_s, tuple(layers))
+    arrivals = passes[-1][2]
+    without = [layer for i, layer in enumerate(layers) if i not in arrivals]
+    return foresight.Profile(name or type(model).__name__, forward_s, (*without, *(layers[i] for i in reversed(arrivals))))
 
 
 def plan(model, sample, cluster, *, codecs=("none",), loss=None, **options):
@@ -58,8 +61,23 @@ def _sum(output):
     return sum(_sum(one) for one in (output.values() if isinstance(output, dict) else output))
 
 
+@contextlib.contextmanager
+def _left_as_it_is(model, named):
+    """Gradients, buffers and random numbers are afterwards those of before."""
+    gradients = [parameter.grad for _, parameter in named]
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        for (_, parameter), gradient in zip(named, gradients, strict=True):
+            parameter.grad = gradient
+        for buffer, before in buffers:
+            buffer.copy_(before)
+
+
 def _measured(named, model, arguments, loss):
-    """Seconds of one forward pass, and for each gradient those between the one before and it."""
+    """Seconds of one forward pass, for each gradient those between the one before and it, and their order of arrival."""
     done = {}
     hooks = [parameter.register_post_accumulate_grad_hook(lambda _, i=i: done.__setitem__(i, time.perf_counter()))
              for i, (_, parameter) in enumerate(named)]
@@ -74,6 +92,6 @@ def _measured(named, model, arguments, loss):
         for hook in hooks:
             hook.remove()
     seconds = [0.0] * len(named)
-    for i in sorted(done, key=done.get):
+    for i in done:
         seconds[i], before = done[i] - before, done[i]
-    return backward - begin, seconds
+    return backward - begin, seconds, list(done)
