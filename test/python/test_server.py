@@ -99,6 +99,47 @@ def test_a_job_goes_on_from_what_was_gathered(server):
     assert numpy.array_equal(resumed, weights) and not numpy.array_equal(weights, numpy.ones_like(weights))
 
 
+def test_a_gradient_is_clipped_before_it_is_coded(server):
+    """The codec sends both elements exactly: 3 and 4 have the norm 5, and 2.5 is half of it."""
+    weights = numpy.zeros((2, 5000), numpy.float32)
+    with connect(server, 0, 1, codec="topk:0.5", local_clip=2.5, dense_below=100) as own:
+        own.create_table("clipped", weights)
+        own.create_table("small", few := numpy.zeros(10, numpy.float32))
+        own.start()
+        gradient = numpy.zeros_like(weights)
+        gradient[0, 7], gradient[1, 7] = 3, 4
+        own.update(0, gradient, 1)
+        own.update(1, numpy.full(10, 5, numpy.float32), 1)
+        own.clock(1)
+        own.finish()
+    assert (weights[0, 7], weights[1, 7]) == (-1.5, -2)
+    assert (few == -5).all(), "a table that is not coded is not clipped"
+
+
+def test_the_density_falls_during_the_warm_up(server):
+    """From 1/4 to 1/400 by equal ratios: in four steps 1/4, about 1/12.6, 1/40, 1/126, then 1/400 of 40 000 elements."""
+    weights, sent = numpy.zeros(40_000, numpy.float32), []
+    with connect(server, 0, 1, codec="topk:0.0025", feedback="none", warmup_density=0.25, warmup_steps=4) as own:
+        own.create_table("w", weights)
+        own.start()
+        for _ in range(6):
+            own.sync(0)
+            before = weights.copy()
+            own.update(0, numpy.random.default_rng(0).standard_normal(40_000).astype(numpy.float32), 1)
+            own.clock(1)
+            own.sync(0)
+            sent.append(int((weights != before).sum()))
+        own.finish()
+    assert sent == pytest.approx([10_000, 3162, 1000, 316, 100, 100], rel=0.02)
+
+
+@pytest.mark.parametrize("options", [{"local_clip": -1}, {"warmup_density": 0.25}, {"codec": "none", "local_clip": 1},
+                                     {"codec": "int8", "warmup_density": 0.25, "warmup_steps": 4}])
+def test_clipping_and_warm_up_that_have_no_effect_are_refused(server, options):
+    with pytest.raises(syncopate.Misuse, match="allowed"), connect(server, 0, 1, **{"codec": "topk:0.1"} | options) as own:
+        start(own)
+
+
 def test_wrong_arrays_names_and_uses_are_refused(server):
     with connect(server, 0, 1) as own:
         with pytest.raises(syncopate.Misuse, match="allowed: f32"):

@@ -122,7 +122,8 @@ def test_training_continues_from_a_checkpoint_with_other_workers_or_without_serv
     torch.testing.assert_close(weights_of(net), whole, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{"consistency": "tap"}, {"consistency": "ssp:2", "codec": "topk:0.1", "answers": "topk:0.1"}])
+@pytest.mark.parametrize("options", [{"consistency": "tap"}, {"consistency": "ssp:2", "codec": "topk:0.1", "answers": "topk:0.1"},
+                                     {"codec": "topk:0.1", "local_clip": 1, "warmup_density": 0.5, "warmup_steps": 4}])
 def test_workers_learn_with_staleness_and_codecs(server, options):
     def body(worker):
         net = model(worker)
