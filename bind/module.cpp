@@ -27,6 +27,7 @@ NB_MODULE(_core, module) {
   bind::bind_foresight(module);
   bind::bind_source(module);
   bind::bind_cache(module);
+  bind::bind_picture(module);
   bind::bind_access(module);
   bind::bind_kept(module);
   bind::bind_server(module);

@@ -1,6 +1,7 @@
 // The picture pipeline: data sets of pictures, and the threads that prepare steps ahead of training.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,7 @@ namespace syncopate::input {
 struct PictureTransform {
   int side = 0;          ///< pixels of the result, each way
   bool augment = false;  ///< random crop and mirroring; otherwise the centre crop
+  bool mirror = true;    ///< with `augment`: mirrors half of the pictures
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
   std::uint32_t sample = 0;
@@ -34,6 +36,17 @@ class Decoder {
   /// build lacks the library that reads the record.
   virtual void decode(std::span<const std::byte> record, const PictureTransform& look, float* out) = 0;
 };
+
+/// Colours from 0 to 1 become (colour - mean) / deviation, for red, green and blue. By default these are the moments of
+/// ImageNet's training pictures (Krizhevsky et al. 2012 subtract the mean; published weights are trained with these).
+struct Normalisation {
+  std::array<float, 3> mean{0.485F, 0.456F, 0.406F};
+  std::array<float, 3> deviation{0.229F, 0.224F, 0.225F};
+};
+
+/// Returns a decoder of records that are whole JPEG or PNG files, which it recognises by their first bytes. Throws
+/// Misuse for a mean that is not finite and for a deviation that is not above 0.
+[[nodiscard]] std::unique_ptr<Decoder> picture_decoder(const Normalisation& normalisation = {});
 
 /// A set of pictures with labels, in two parts.
 struct Dataset {

@@ -19,7 +19,7 @@ constexpr int kSide = 32;
 std::vector<float> seen(const Bytes& file, PictureTransform look = {.side = kSide}) {
   const auto plane = static_cast<std::size_t>(look.side) * static_cast<std::size_t>(look.side);
   std::vector<float> out(3 * plane, NAN);
-  photograph_decoder()->decode(file, look, out.data());
+  picture_decoder()->decode(file, look, out.data());
   constexpr float mean[] = {0.485F, 0.456F, 0.406F}, deviation[] = {0.229F, 0.224F, 0.225F};
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = out[i] * deviation[i / plane] + mean[i / plane];
   return out;
@@ -119,6 +119,33 @@ TEST(Decoding, RandomChangesAreTheSamplesOwn) {
   EXPECT_NEAR(mirrored, 500, 80);  // five standard deviations
 }
 
+TEST(Decoding, MirroringCanBeLeftOutOfTheRandomChanges) {
+  const Bytes file = jpeg_of(drawing(300, 200));
+  for (std::uint32_t sample = 0; sample < 20; ++sample) {
+    const PictureTransform look{.side = 32, .augment = true, .mirror = false, .sample = sample};
+    const std::vector<float> picture = seen(file, look);
+    EXPECT_LT(at(picture, 0, 0, 16), at(picture, 0, 31, 16)) << "red grows to the right";
+    const PictureTransform usual{.side = 32, .augment = true, .sample = sample};
+    EXPECT_EQ(box_of({300, 200}, look).x, box_of({300, 200}, usual).x) << "the crop is the same";
+  }
+}
+
+TEST(Decoding, ColoursAreNormalisedAsGiven) {
+  const Bytes file = jpeg_of(drawing(64, 64));
+  std::vector<float> usual(3 * 32 * 32), own(usual.size());
+  picture_decoder()->decode(file, {.side = 32}, usual.data());
+  picture_decoder({.mean = {0, 0.5F, 1}, .deviation = {1, 2, 0.5F}})->decode(file, {.side = 32}, own.data());
+  const Normalisation imagenet;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const std::size_t c = i / (32 * 32);
+    const float colour = usual[i] * imagenet.deviation[c] + imagenet.mean[c];
+    const float mean[] = {0, 0.5F, 1}, deviation[] = {1, 2, 0.5F};
+    EXPECT_NEAR(own[i], (colour - mean[c]) / deviation[c], 1e-5);
+  }
+  EXPECT_THROW((void)picture_decoder({.deviation = {1, 0, 1}}), Misuse);
+  EXPECT_THROW((void)picture_decoder({.mean = {NAN, 0, 0}}), Misuse);
+}
+
 TEST(Decoding, TruncatedFilesAreRefusedAtEveryLength) {
   std::vector<Bytes> files{jpeg_of(drawing(40, 40)), jpeg_of(drawing(40, 40), {.progressive = true}),
                            png_of({PNG_FORMAT_RGB, 40, 40}, drawing(40, 40).rgb.data())};
@@ -178,8 +205,8 @@ TEST(Decoding, HugeDeclaredSizesAreRefusedBeforeMemoryIsTaken) {
 TEST(Decoding, GivesPicturesOfOnePixelAndMore) {
   const Bytes file = jpeg_of(drawing(16, 16));
   float one[3];
-  EXPECT_NO_THROW(photograph_decoder()->decode(file, {.side = 1}, one));
-  EXPECT_THROW(photograph_decoder()->decode(file, {.side = 0}, one), Misuse);
+  EXPECT_NO_THROW(picture_decoder()->decode(file, {.side = 1}, one));
+  EXPECT_THROW(picture_decoder()->decode(file, {.side = 0}, one), Misuse);
 }
 
 TEST(Exif, GarbageStatesNoOrientation) {

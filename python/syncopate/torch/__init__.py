@@ -22,6 +22,7 @@ from syncopate.torch.distributed import DistributedDataParallel
 from syncopate.torch.embedding import Embedding
 from syncopate.torch.logging_data import name_backends
 from syncopate.torch.optimizer import DistributedOptimizer
+from syncopate.torch.pictures import PictureDecoder
 from syncopate.torch.planning import plan, profile
 from syncopate.torch.recording import Recorder
 from syncopate.torch.ruled import RuleOptimizer
@@ -30,7 +31,7 @@ from syncopate.torch.sharded import ShardedOptimizer
 from syncopate.torch.sources import ThrottledSource
 from syncopate.torch.work import forward_to_python
 
-__all__ = ["Backend", "CachedDataset", "DistributedDataParallel", "DistributedOptimizer", "Embedding", "HookState", "Recorder", "RuleOptimizer", "ServedOptimizer", "ShardedOptimizer", "ThrottledSource", "hook", "plan", "profile", "register"]
+__all__ = ["Backend", "CachedDataset", "DistributedDataParallel", "DistributedOptimizer", "Embedding", "HookState", "PictureDecoder", "Recorder", "RuleOptimizer", "ServedOptimizer", "ShardedOptimizer", "ThrottledSource", "hook", "plan", "profile", "register"]
 
 
 def register():

@@ -20,8 +20,9 @@ class CachedDataset:
     optionally `size(i)` (their number; without it the ranks read every record once at the start to learn it), `labels` (a
     sequence), `name(i)` (for messages) and `version()` (text that changes if the contents do; `folder` requires it). It is
     the same on every rank. `read` runs on another thread than the caller's.
-    decode: from the bytes of a record to a sample, on `threads` threads. A batch is `collate` of samples, or of pairs
-    (sample, label) if the source has labels.
+    decode: from the bytes of a record to a sample, on `threads` threads; or an object whose `decode_at(record, seed=, epoch=,
+    index=)` does that with random changes which depend on these numbers alone, as those of PictureDecoder. A batch is `collate`
+    of samples, or of pairs (sample, label) if the source has labels.
 
     batch_size: samples of this rank in a step, equal on all ranks. memory_bytes, folder and disk_bytes: what this rank
     contributes; 0 and None: nothing. seed: of the order, which does not depend on the number of ranks. ahead: steps that are
@@ -41,7 +42,8 @@ class CachedDataset:
         self.source = sources.source_of(source)
         if folder is not None and not hasattr(self.source, "version"):
             raise syncopate.Misuse("a cache on a disk needs a source with version(), to know whether its records are still right")
-        self._decode, self._collate, self._ahead, self._seed = decode, collate, ahead, seed
+        self._decode_at = getattr(decode, "decode_at", None) or (lambda record, **_: decode(record))
+        self._collate, self._ahead, self._seed = collate, ahead, seed
         self._labels = getattr(self.source, "labels", None)
         self._own_group = None if group else meeting.own_group(timeout_s=timeout_s)
         group = group or self._own_group
@@ -144,12 +146,12 @@ class CachedDataset:
         except BaseException as error:  # noqa: BLE001: it is raised at its step
             batch.set_exception(error)
             return
-        samples = [self._decoding.submit(self._sample, *record) for record in records]
+        samples = [self._decoding.submit(self._sample, at.epoch, *record) for record in records]
         self._decoding.submit(self._collated, samples, into=batch)
 
-    def _sample(self, index, record):
+    def _sample(self, epoch, index, record):
         try:
-            sample = self._decode(record)
+            sample = self._decode_at(record, seed=self._seed, epoch=epoch, index=index)
         except Exception as error:
             raise sources.named(error, self.source, index, "decode")
         return sample if self._labels is None else (sample, self._labels[index])

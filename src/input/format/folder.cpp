@@ -105,7 +105,7 @@ Dataset open(const std::string& path) {
                 (folder / "train").string());
   set.training = std::make_shared<PictureFiles>(folder / "train", set.classes);
   set.evaluation = std::make_shared<PictureFiles>(folder / "val", set.classes);
-  set.decoder = photograph_decoder;
+  set.decoder = [] { return picture_decoder(); };
   return set;
 }
 

@@ -120,7 +120,7 @@ Dataset open_archives(const std::string& path) {
   evaluation->number(set.classes);
   set.training = training;
   set.evaluation = evaluation;
-  set.decoder = photograph_decoder;
+  set.decoder = [] { return picture_decoder(); };
   return set;
 }
 

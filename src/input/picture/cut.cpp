@@ -50,7 +50,9 @@ Box box_of(const Size& picture, const PictureTransform& look) {
                 std::min<double>(picture.height, picture.width * kMostRatio));
 }
 
-bool is_mirrored(const PictureTransform& look) { return look.augment && (random_of(look).bits(0) >> 63) != 0; }
+bool is_mirrored(const PictureTransform& look) {
+  return look.augment && look.mirror && (random_of(look).bits(0) >> 63) != 0;
+}
 
 int eighths_for(const Box& box, int side) {
   for (const int eighths : {1, 2, 4})

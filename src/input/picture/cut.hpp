@@ -30,7 +30,7 @@ void require_reasonable(std::uint64_t width, std::uint64_t height);
 /// In training a rectangle of 8 % to 100 % of the area with an aspect ratio from 3:4 to 4:3, anywhere (Szegedy et al.
 /// 2015, section 6); in evaluation the middle square of 7/8 of the shorter side (256 and 224 pixels in their paper).
 [[nodiscard]] Box box_of(const Size& picture, const PictureTransform& look);
-/// Whether the result is mirrored: half of the pictures in training.
+/// Whether the result is mirrored: half of the pictures in training, unless PictureTransform::mirror is false.
 [[nodiscard]] bool is_mirrored(const PictureTransform& look);
 
 /// The least n of 1, 2, 4, 8 such that the box scaled by n/8 has at least `side` pixels each way; 8 if none has.

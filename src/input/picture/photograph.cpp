@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -63,16 +64,15 @@ namespace {
 constexpr std::array kJpeg{std::byte{0xff}, std::byte{0xd8}, std::byte{0xff}};
 constexpr std::array kPng{std::byte{0x89}, std::byte{'P'}, std::byte{'N'}, std::byte{'G'}};
 
-/// Mean and standard deviation of ImageNet's training pictures, with colours from 0 to 1 (Krizhevsky et al. 2012
-/// subtract the mean; published weights are trained with these numbers).
-constexpr std::array kMean{0.485F, 0.456F, 0.406F}, kDeviation{0.229F, 0.224F, 0.225F};
-
 class Photographs final : public Decoder {
  public:
-  Photographs() {
+  explicit Photographs(const Normalisation& by) {
     for (std::size_t c = 0; c < 3; ++c) {
-      normaliser_.scale[c] = 1 / (255 * kDeviation[c]);
-      normaliser_.offset[c] = -kMean[c] / kDeviation[c];
+      base::require(std::isfinite(by.mean[c]) && std::isfinite(by.deviation[c]) && by.deviation[c] > 0,
+                    "colours with a mean of {} and a deviation of {}; allowed: finite means, deviations above 0",
+                    by.mean[c], by.deviation[c]);
+      normaliser_.scale[c] = 1 / (255 * by.deviation[c]);
+      normaliser_.offset[c] = -by.mean[c] / by.deviation[c];
     }
   }
 
@@ -104,6 +104,8 @@ bool is_photograph(const std::string& name) {
   return ending == ".jpeg" || ending == ".jpg" || ending == ".png";
 }
 
-std::unique_ptr<Decoder> photograph_decoder() { return std::make_unique<Photographs>(); }
+std::unique_ptr<Decoder> picture_decoder(const Normalisation& normalisation) {
+  return std::make_unique<Photographs>(normalisation);
+}
 
 }  // namespace syncopate::input

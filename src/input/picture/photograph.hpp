@@ -25,7 +25,4 @@ void read_png(std::span<const std::byte> file, const PictureTransform& look, Cut
 /// Whether a file of this name belongs to a set: .jpeg, .jpg or .png, in any case.
 [[nodiscard]] bool is_photograph(const std::string& name);
 
-/// Recognises JPEG or PNG by the first bytes. Normalises by the moments of ImageNet's pictures.
-[[nodiscard]] std::unique_ptr<Decoder> photograph_decoder();
-
 }  // namespace syncopate::input

@@ -28,7 +28,7 @@ Change change_of(const PictureTransform& look) {
   const auto shift = [&](std::uint64_t draw) {
     return static_cast<int>(random.below(2 * kMargin + 1, draw)) - kMargin;
   };
-  return {shift(0), shift(1), (random.bits(2) & 1) != 0};
+  return {shift(0), shift(1), look.mirror && (random.bits(2) & 1) != 0};
 }
 
 std::span<const std::byte> planes_of(const PlaneLayout& layout, std::span<const std::byte> record) {

@@ -10,7 +10,7 @@ namespace syncopate::fuzz::target {
 void picture(Input input) {
   constexpr int kSide = 16;
   std::vector<float> pixels(3 * kSide * kSide);
-  const auto decoder = input::photograph_decoder();
+  const auto decoder = input::picture_decoder();
   for (const bool augment : {false, true})
     may_refuse<Corrupt>([&] {
       decoder->decode(input, {.side = kSide, .augment = augment, .sample = static_cast<std::uint32_t>(input.size())},
