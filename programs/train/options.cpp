@@ -117,7 +117,7 @@ void add_amounts(CLI::App& app, Options& o) {
 }
 
 void add_optimizer(CLI::App& app, Options& o) {
-  app.add_option("--optimizer", o.optimizer, "sgd, adam, adamw, lars or lamb (`syncopate info optimizer`)")
+  app.add_option("--optimizer", o.optimizer, "sgd, adam, adamw, adagrad, lars or lamb (`syncopate info optimizer`)")
       ->capture_default_str();
   app.add_option("--lr", o.learning_rate, "learning rate (default: the model's, for sgd)")->check(above_zero());
   app.add_option("--momentum", o.momentum, "sgd, lars: 0 to 1 (default 0.9)")->check(between(0.0, 1.0));
