@@ -50,6 +50,14 @@ def test_ddp_chooses_a_codec():
     assert loss_in(torchrun("ddp_auto.py", "--codec", "auto:topk:0.01"), "topk:0.01") < 2.3
 
 
+def test_a_network_learns_from_cached_pictures(tmp_path):
+    subprocess.run([PROGRAM, "data", "draw", "--format", "folder", "--size", "40", "--train", "48", "--test", "1", "--seed", "1", "--out",
+                    str(tmp_path)], check=True, capture_output=True)
+    printed = torchrun("cached_pictures.py", "--data", str(tmp_path / "train"), "--batch", "4", "--epochs", "4")
+    losses = [float(loss) for loss in re.findall(r"epoch \d: loss (\S+)", printed)]
+    assert len(losses) == 4 and losses[-1] < losses[0], printed
+
+
 def test_ddp_learns_images_in_cifar10s_format(tmp_path):
     subprocess.run([PROGRAM, "data", "draw", "--out", str(tmp_path), "--train", "640", "--test", "100", "--seed", "1"], check=True,
                    capture_output=True)
