@@ -1,12 +1,14 @@
-"""Jobs under torchrun begin again after a failure; Pythons without torch, or with one that is too old, get an error."""
+"""Jobs under torchrun begin again after a failure; groups connect across hosts; an unfit torch gets an error."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import syncopate
 import torch_job
 from conftest import own_environment
+from syncopate.command import PROGRAM
 
 HERE = Path(__file__).parent
 assert torch_job
@@ -20,6 +22,23 @@ def test_torchruns_next_attempt_has_ranks_of_its_own(tmp_path):
     found = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert found["attempt-1-rank-0"] == found["attempt-1-rank-1"] == "20.0"
     assert found["attempt-0-rank-0"] == found["attempt-0-rank-1"] == "2.0"
+
+
+def test_a_group_connects_whose_rank_0_is_not_on_the_host_of_the_jobs_rank_0():
+    command = [PROGRAM, "run", "-n", "3", "--lab", "1gbit", "--", sys.executable, str(HERE / "torch_hosts.py")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=own_environment() | {"OMP_NUM_THREADS": "1"})
+    if "WITHOUT emulated hosts" in done.stderr:
+        pytest.skip("this kernel makes no namespaces")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["[1] sum 3", "[2] sum 3"]
+
+
+def test_a_master_address_that_other_hosts_cannot_reach_is_named(monkeypatch):
+    from syncopate.torch import meeting
+
+    monkeypatch.setenv("MASTER_ADDR", "127.0.1.1")
+    with pytest.raises(syncopate.Misuse, match=r"127\.0\.1\.1.*MASTER_ADDR"):
+        meeting._own_address()
 
 
 @pytest.mark.parametrize(("program", "words"), [

@@ -1,6 +1,7 @@
 """Where the ranks of a process group meet: rank 0 writes the address into the store that torch gives, and the others read it there."""
 
 import datetime
+import ipaddress
 import os
 import secrets
 import socket
@@ -119,9 +120,15 @@ def _host():
 
 
 def _own_address():
-    """A free port at the address by which torch's own rendezvous knows this host."""
+    """A free port at this host's address from which it reaches MASTER_ADDR: rank 0 of a group may run on any host."""
     host = os.environ.get("MASTER_ADDR") or socket.gethostname()
-    family, _, _, _, (address, *_) = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
+    family, _, _, _, master = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect(master)  # sends nothing: it queries the routing table
+        address = probe.getsockname()[0]
+    if ipaddress.ip_address(address).is_loopback:
+        raise syncopate.Misuse(f"the ranks are on several hosts, but this host resolves {host} to the loopback address {master[0]}; set "
+                               "MASTER_ADDR (torchrun --master-addr) to an address of rank 0's host that the other hosts reach")
     with socket.socket(family) as listener:
         listener.bind((address, 0))
         port = listener.getsockname()[1]
