@@ -206,9 +206,9 @@ TEST_F(Lab, AUserWithoutRightsHasLabsWhereTheKernelAllows) {
 
 TEST_F(Lab, HasSeveralRanksOnAHostOnRequest) {
   const Ended ended = syncopate({"run", "-n", "3", "--lab", "100mbit", "--ranks-per-host", "2", "--", "sh", "-c",
-                                 "echo $(hostname) $SYNCOPATE_LOCAL_RANK"});
+                                 "echo $(hostname) $SYNCOPATE_LOCAL_RANK $LOCAL_WORLD_SIZE"});
   ASSERT_EQ(ended.code, 0) << ended.error;
-  for (const char* line : {"[0] sync0 0\n", "[1] sync0 1\n", "[2] sync1 0\n"})
+  for (const char* line : {"[0] sync0 0 2\n", "[1] sync0 1 2\n", "[2] sync1 0 1\n"})
     EXPECT_NE(ended.output.find(line), std::string::npos) << line << ended.output;
 }
 

@@ -24,6 +24,17 @@ TEST(RunStart, RanksFindTheirPlaceInTheEnvironment) {
   EXPECT_NE(ended.output.find("[1] 1 2 1 tcp 2500 blue tcp://127.0.0.1\n"), std::string::npos) << ended.output;
 }
 
+TEST(RunStart, RanksHaveTheVariablesOfTorchDistributed) {
+  const std::string script =
+      "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR; echo port $MASTER_PORT";
+  const Ended ended = syncopate(run_script(2, script));
+  EXPECT_NE(ended.output.find("[0] 0 2 0 2 127.0.0.1\n"), std::string::npos) << ended.output << ended.error;
+  EXPECT_NE(ended.output.find("[1] 1 2 1 2 127.0.0.1\n"), std::string::npos) << ended.output;
+  const Ended given = syncopate(
+      {"run", "-n", "1", "--env", "MASTER_PORT=1234", "--rendezvous", "tcp://127.0.0.1:0", "sh", "-c", script});
+  EXPECT_NE(given.output.find("[0] port 1234\n"), std::string::npos) << given.output << given.error;
+}
+
 TEST(RunStart, TheSecretIsFreshPrivateAndGoneAfterwards) {
   const std::string script =
       "stat -c %a $SYNCOPATE_SECRET_FILE; echo $SYNCOPATE_SECRET_FILE; cat $SYNCOPATE_SECRET_FILE";

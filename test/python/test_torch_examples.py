@@ -40,6 +40,14 @@ def test_ddp_learns_under_torchrun():
     assert loss_in(torchrun("ddp.py"), "syncopate") < 1.0
 
 
+@pytest.mark.parametrize("backend", ["syncopate", "gloo"])
+def test_ddp_learns_under_run(backend):
+    done = subprocess.run([PROGRAM, "run", "-n", "2", "--", sys.executable, str(EXAMPLES / "ddp.py"), "--backend", backend], check=False,
+                          capture_output=True, text=True, env=own_environment() | {"OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    assert loss_in(done.stdout, backend) < 1.0
+
+
 def test_ddp_learns_from_one_gradient_in_a_hundred_and_goes_on_from_checkpoints(tmp_path):
     first = loss_in(torchrun("ddp_topk.py", "--checkpoints", str(tmp_path)), "topk:0.01")
     assert {path.name for path in tmp_path.iterdir()} == {"rank-0.pt", "rank-1.pt"}

@@ -18,7 +18,7 @@ namespace syncopate::tools::launch {
 namespace {
 
 /// Used where no port can be reserved: in a lab every port is free; on other hosts this is a likely free port.
-constexpr int kLabPort = 29'500;
+constexpr int kLabPort = 29'500, kLabStorePort = 29'501;
 constexpr int kFirstRemotePort = 20'000, kRemotePorts = 10'000;  // below the range that systems hand out by themselves
 
 struct ProcessSlot {
@@ -26,7 +26,7 @@ struct ProcessSlot {
   int local_rank = 0;
 };
 
-ProcessSlot seat_of(const JobOptions& options, int rank) {
+ProcessSlot slot_of(const JobOptions& options, int rank) {
   if (options.lab != nullptr)
     return {.place = static_cast<std::size_t>(rank / options.ranks_per_host),
             .local_rank = rank % options.ranks_per_host};
@@ -60,11 +60,23 @@ void check(const JobOptions& options) {
                              options.lab->options().hosts, options.ranks_per_host));
 }
 
-std::string rendezvous_on(const std::string& address, std::optional<ReservedPort>& port) {
-  if (is_loopback(address)) return fmt::format("tcp://127.0.0.1:{}", port.emplace().number());
+/// A free port at this address, or a likely free one where `port` cannot reserve it.
+Endpoint endpoint_on(const std::string& address, std::optional<ReservedPort>& port) {
+  if (is_loopback(address)) return {.address = "127.0.0.1", .port = port.emplace().number()};
   unsigned number = 0;
   if (getrandom(&number, sizeof number, 0) != sizeof number) process::fail("no random bytes");
-  return fmt::format("tcp://{}:{}", bracketed(address), kFirstRemotePort + static_cast<int>(number % kRemotePorts));
+  return {.address = address, .port = kFirstRemotePort + static_cast<int>(number % kRemotePorts)};
+}
+
+std::string rendezvous_at(const Endpoint& endpoint) {
+  return fmt::format("tcp://{}:{}", bracketed(endpoint.address), endpoint.port);
+}
+
+int ranks_beside(const JobOptions& options, int rank) {
+  int count = 0;
+  for (int other = 0; other < options.ranks; ++other)
+    if (slot_of(options, other).place == slot_of(options, rank).place) ++count;
+  return count;
 }
 
 /// Our own variables that a rank on another host would not see: everything SYNCOPATE_* of this process.
@@ -89,13 +101,13 @@ process::Program local_program(const JobOptions& options, int rank, const Secret
   program.environment["SYNCOPATE_SECRET_FILE"] = secret.path();
   if (options.lab == nullptr) return program;
   program.argv[0] = process::resolve_program(program.argv[0]);  // here, where a missing program is a Misuse of ours
-  const auto prefix = options.lab->exec_prefix(static_cast<int>(seat_of(options, rank).place));
+  const auto prefix = options.lab->exec_prefix(static_cast<int>(slot_of(options, rank).place));
   program.argv.insert(program.argv.begin(), prefix.begin(), prefix.end());
   return program;
 }
 
 process::Program remote_program(const JobOptions& options, int rank, const SecretFile& secret) {
-  const Place& place = options.hosts[seat_of(options, rank).place];
+  const Place& place = options.hosts[slot_of(options, rank).place];
   process::Program program{.argv = options.program, .environment = inherited_settings(), .input = {}};
   for (const auto& [name, value] : rank_environment(options, rank)) program.environment[name] = value;
   program.environment.erase("SYNCOPATE_SECRET_FILE");
@@ -111,29 +123,40 @@ std::map<std::string, std::string> rank_environment(const JobOptions& options, i
   std::map<std::string, std::string> environment = options.environment;
   environment["SYNCOPATE_RANK"] = fmt::format("{}", rank);
   environment["SYNCOPATE_SIZE"] = fmt::format("{}", options.ranks);
-  environment["SYNCOPATE_LOCAL_RANK"] = fmt::format("{}", seat_of(options, rank).local_rank);
+  environment["SYNCOPATE_LOCAL_RANK"] = fmt::format("{}", slot_of(options, rank).local_rank);
   environment["SYNCOPATE_RENDEZVOUS"] = options.rendezvous;
   if (!options.transport.empty()) environment["SYNCOPATE_TRANSPORT"] = options.transport;
   if (!options.tls.empty()) environment["SYNCOPATE_TLS"] = options.tls;
   if (!options.interface.empty()) environment["SYNCOPATE_INTERFACE"] = options.interface;
   if (options.supervise.progress && rank == 0) environment["SYNCOPATE_PROGRESS"] = "1";
+  // torch.distributed.init_process_group reads these; --env has precedence.
+  environment.try_emplace("RANK", environment["SYNCOPATE_RANK"]);
+  environment.try_emplace("WORLD_SIZE", environment["SYNCOPATE_SIZE"]);
+  environment.try_emplace("LOCAL_RANK", environment["SYNCOPATE_LOCAL_RANK"]);
+  environment.try_emplace("LOCAL_WORLD_SIZE", fmt::format("{}", ranks_beside(options, rank)));
+  environment.try_emplace("MASTER_ADDR", options.torch_store.address);
+  environment.try_emplace("MASTER_PORT", fmt::format("{}", options.torch_store.port));
   return environment;
 }
 
 job::End run_job(const JobOptions& given, const job::LineSink& sink) {
   check(given);
   JobOptions options = given;
-  std::optional<ReservedPort> port;
+  std::optional<ReservedPort> rendezvous_port, store_port;
   if (options.lab != nullptr) {
     if (options.interface.empty()) options.interface = "eth0";
     if (options.tls.empty() && !is_set(options, "SYNCOPATE_TLS")) options.tls = "off";  // no host but this one
-    if (options.rendezvous.empty()) options.rendezvous = fmt::format("tcp://{}:{}", options.lab->address(0), kLabPort);
-  } else if (!options.hosts.empty()) {
-    if (options.rendezvous.empty()) options.rendezvous = rendezvous_on(address_of(options.hosts[0]), port);
-  } else if (options.rendezvous.empty()) {
-    options.rendezvous = rendezvous_on("127.0.0.1", port);
+    options.torch_store = {.address = options.lab->address(0), .port = kLabStorePort};
+    if (options.rendezvous.empty())
+      options.rendezvous = rendezvous_at({.address = options.lab->address(0), .port = kLabPort});
   } else {
-    require_free_port(options.rendezvous);
+    const std::string address = options.hosts.empty() ? "127.0.0.1" : address_of(options.hosts[0]);
+    if (options.rendezvous.empty())
+      options.rendezvous = rendezvous_at(endpoint_on(address, rendezvous_port));
+    else if (options.hosts.empty())
+      require_free_port(options.rendezvous);
+    do options.torch_store = endpoint_on(address, store_port);
+    while (rendezvous_at(options.torch_store) == options.rendezvous);
   }
   const SecretFile secret;
   options.supervise.files.push_back(secret.path());
@@ -144,7 +167,7 @@ job::End run_job(const JobOptions& given, const job::LineSink& sink) {
     programs.push_back(options.hosts.empty() ? local_program(options, rank, secret)
                                              : remote_program(options, rank, secret));
   for (int rank = 0; rank < options.ranks && options.servers > 0; ++rank)
-    for (const auto& [name, value] : servers.environment(static_cast<int>(seat_of(options, rank).place)))
+    for (const auto& [name, value] : servers.environment(static_cast<int>(slot_of(options, rank).place)))
       programs[static_cast<std::size_t>(rank)].environment[name] = value;
   for (process::Program& server : servers.programs()) programs.push_back(std::move(server));
   return job::supervise(programs, options.supervise, sink);

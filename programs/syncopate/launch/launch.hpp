@@ -11,6 +11,11 @@
 
 namespace syncopate::tools::launch {
 
+struct Endpoint {
+  std::string address;  ///< numeric
+  int port = 0;
+};
+
 struct JobOptions {
   int ranks = 1;
   std::vector<std::string> program;                ///< argv of every rank
@@ -19,6 +24,7 @@ struct JobOptions {
   std::string tls;                                 ///< SYNCOPATE_TLS; empty: not set
   std::string interface;                           ///< SYNCOPATE_INTERFACE; empty: what fits the place
   std::string rendezvous;                          ///< SYNCOPATE_RENDEZVOUS; empty: a free port of rank 0's place
+  Endpoint torch_store;                            ///< MASTER_ADDR, MASTER_PORT; run_job sets it
   const lab::Lab* lab = nullptr;                   ///< rank r on its host r / ranks_per_host, which it has
   int ranks_per_host = 1;                          ///< of a lab
   std::vector<Place> hosts;                        ///< by ssh, filled in this order; empty: this machine
@@ -37,10 +43,11 @@ struct JobOptions {
 }
 
 /// Starts the ranks with SYNCOPATE_RANK, _SIZE, _LOCAL_RANK, _RENDEZVOUS, _SECRET_FILE, _INTERFACE, _TRANSPORT, _TLS,
-/// _BLAME set, passes every line they write to `sink`, and returns when all have ended (see supervise). The secret is
-/// made for this job and removed at its end. Servers are started with them, on this machine or on the lab's hosts in
-/// turns; ranks find their addresses in SYNCOPATE_SERVERS, and go on where one of them fails. Throws Misuse (program
-/// not found, too few hosts), SystemFailure.
+/// _BLAME and torch's RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT set, passes every line
+/// they write to `sink`, and returns when all have ended (see supervise). The secret is made for this job and removed
+/// at its end. Servers are started with them, on this machine or on the lab's hosts in turns; ranks find their
+/// addresses in SYNCOPATE_SERVERS, and go on where one of them fails. Throws Misuse (program not found, too few hosts),
+/// SystemFailure.
 [[nodiscard]] job::End run_job(const JobOptions& options, const job::LineSink& sink);
 
 /// Environment in which run_job starts `rank`, before ssh or the lab wrap it; for tests and custom launchers.
