@@ -35,7 +35,7 @@ constexpr EnvironmentVariable kVariables[] = {
     {"SYNCOPATE_CHECKSUM", "0, 1", "0", "transport",
      "1: payloads have a checksum, not only headers. Rank 0's value is used."},
     {"SYNCOPATE_SPIN_US", "0 to 60000000", "50", "transport",
-     "Microseconds that a blocking call polls before it sleeps."},
+     "Microseconds that a blocking call, or a server after a small message, polls before it sleeps."},
     {"SYNCOPATE_DELAY_US", "0 to 1000000", "0", "transport",
      "Microseconds by which every message leaves later, to emulate a network with a longer start-up time."},
     {"SYNCOPATE_CLUSTER", "a cluster file", "typical costs", "planning",

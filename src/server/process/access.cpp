@@ -10,6 +10,8 @@
 
 namespace syncopate::server {
 
+using base::Environment, transport::connect::kSpin;
+
 std::uint64_t drawn_process() {
   std::random_device device;
   return (std::uint64_t{device()} << 32 | device()) | 1;  // 0 means unknown
@@ -17,11 +19,13 @@ std::uint64_t drawn_process() {
 
 streams::EndOptions end_options(const JobAccess& access, const streams::Identity& self, const Log& log) {
   base::require(self.index < kMostWorkers, "{}; allowed: an index below {}", text_of(self), kMostWorkers);
+  const long spin = Environment::of_process().integer("SYNCOPATE_SPIN_US", 0, 60'000'000).value_or(kSpin.count());
   return {.self = self,
           .job = access.job,
           .secret = base::crypto::read_secret(access.secret_file),
           .tls = access.tls,
           .silence = access.silence,
+          .spin = std::chrono::microseconds(spin),
           .log = log};
 }
 

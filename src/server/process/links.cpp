@@ -45,7 +45,7 @@ Links::~Links() {
     keeper_.request_stop();
     has_left_ = true;  // the ends of the streams below are not reported
   }
-  changed_.notify_all();
+  lost_.notify_all();
   if (keeper_.joinable()) keeper_.join();
   std::vector<std::shared_ptr<streams::Stream>> streams;
   {
@@ -114,13 +114,17 @@ Clock Links::greet_all(Clock from) {
     from_ = from;
   }
   for (std::size_t server = 0; server < servers(); ++server) greet(server);
-  base::Lock lock(mutex_);
-  const base::Time deadline = clock_.now() + options_.timeout;
-  while (!failure_ && !is_answered() && wait_for_change(lock, deadline)) continue;
-  if (failure_) std::rethrow_exception(failure_);
-  if (!is_answered())
+  bool are_all_here = false;
+  // The keeper may greet a server again after the wait, so the answers are read within it.
+  wait_for(clock_.now() + options_.timeout, [&]() SYNCOPATE_REQUIRES(mutex_) {
+    are_all_here = is_answered();
+    if (!are_all_here) return false;
+    for (const Link& link : links_) from = std::max({from, link.welcome->least, link.welcome->last});
+    return true;
+  });
+  require_whole();
+  if (!are_all_here)
     throw Timeout(fmt::format("not all servers have accepted the job within {} ms", options_.timeout.count()));
-  for (const Link& link : links_) from = std::max({from, link.welcome->least, link.welcome->last});
   return from;
 }
 
@@ -131,7 +135,6 @@ bool Links::is_answered() const {
 void Links::open(std::function<void(std::size_t)> renewed) {
   const base::Lock lock(mutex_);
   renewed_ = std::move(renewed);
-  changed_.notify_all();
 }
 
 void Links::send(Request request) {
@@ -162,7 +165,7 @@ void Links::leave() {
   }
 }
 
-/// Runs on: the streams' thread.
+/// Runs on: the thread that runs the streams.
 void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
   const std::size_t length = bytes.bytes.size();
   Message message = message_of(std::move(bytes), false);
@@ -192,10 +195,9 @@ void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
   if (renewed) renewed(server);
   const base::Lock lock(mutex_);
   ++arrivals_;
-  changed_.notify_all();
 }
 
-/// Runs on: the streams' thread. The keeper redials if another stream can recover from the loss.
+/// Runs on: the thread that runs the streams. The keeper redials if another stream can recover from the loss.
 void Links::lose(std::size_t server, std::uint64_t life, const streams::Ending& ending) {
   if (ending.failure && *ending.failure != ErrorKind::peer_lost)
     fail(error_of(*ending.failure, fmt::format("{}: {}", where(server), ending.reason)));
@@ -208,7 +210,7 @@ void Links::lose(std::size_t server, std::uint64_t life, const streams::Ending& 
   if (!has_left_ && !failure_)
     options_.log.write(LogLevel::warning,
                        fmt::format("worker {}: {} is out of reach: {}", options_.worker, where(server), ending.reason));
-  changed_.notify_all();
+  lost_.notify_all();
 }
 
 /// Runs on: `keeper_`. Streams are destroyed and dialled here, because callbacks must not.
@@ -220,7 +222,7 @@ void Links::keep(const std::stop_token& stop) {
     {
       base::Lock lock(mutex_);
       const base::Time turn_end = clock_.now() + kTurn;
-      while (!stop.stop_requested() && retired_.empty() && changed_.wait_until(lock, turn_end)) continue;
+      while (!stop.stop_requested() && retired_.empty() && lost_.wait_until(lock, turn_end)) continue;
       retired.swap(retired_);
       for (std::size_t server = 0; server < links_.size(); ++server)
         if (!setup_.empty() && !has_left_ && !failure_ && !links_[server].stream) broken.push_back(server);
@@ -255,9 +257,11 @@ bool Links::redial(std::size_t server, base::Duration lost) {
 }
 
 void Links::fail(std::exception_ptr failure) {
-  const base::Lock lock(mutex_);
-  if (!failure_ && !has_left_) failure_ = std::move(failure);
-  changed_.notify_all();
+  {
+    const base::Lock lock(mutex_);
+    if (!failure_ && !has_left_) failure_ = std::move(failure);
+  }
+  streams_.wake();
 }
 
 std::uint64_t Links::arrivals() const {
@@ -266,8 +270,8 @@ std::uint64_t Links::arrivals() const {
 }
 
 std::uint64_t Links::wait_beyond(std::uint64_t seen, base::Time deadline, std::string_view for_what) {
-  base::Lock lock(mutex_);
-  while (!failure_ && arrivals_ <= seen && wait_for_change(lock, deadline)) continue;
+  wait_for(deadline, [&]() SYNCOPATE_REQUIRES(mutex_) { return arrivals_ > seen; });
+  const base::Lock lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
   if (arrivals_ > seen) return arrivals_;
   std::string broken;
@@ -279,13 +283,18 @@ std::uint64_t Links::wait_beyond(std::uint64_t seen, base::Time deadline, std::s
       {.rank = static_cast<int>(options_.worker), .operation = "sync", .tensor = std::string(for_what)});
 }
 
-bool Links::wait_for_change(base::Lock& lock, base::Time deadline) {
-  if (!options_.while_waiting) return changed_.wait_until(lock, deadline);
-  if (changed_.wait_until(lock, std::min<base::Time>(deadline, clock_.now() + kBetweenLooks))) return true;
-  lock.unlock();
-  options_.while_waiting();
-  lock.lock();
-  return clock_.now() < deadline;
+void Links::wait_for(base::Time deadline, const std::function<bool()>& is_here) {
+  const auto is_over = [&] {
+    const base::Lock lock(mutex_);
+    return failure_ || is_here();
+  };
+  if (!options_.while_waiting) {
+    streams_.wait(deadline, is_over);
+    return;
+  }
+  while (!streams_.wait(std::min<base::Time>(deadline, clock_.now() + kBetweenLooks), is_over) &&
+         clock_.now() < deadline)
+    options_.while_waiting();
 }
 
 void Links::require_whole() const {

@@ -32,7 +32,8 @@ class Links final {
   /// Sends the setup to every server, and waits until all have accepted it. Returns the first step in which this worker
   /// takes part: 0, or a later one if it comes late. Throws Mismatch, Misuse, Timeout, PeerLost.
   [[nodiscard]] Clock introduce(const Setup& setup);
-  /// From now on, `renewed` is called when a broken stream has been replaced, on the streams' thread.
+  /// From now on, `renewed` is called when a broken stream has been replaced, on the thread that runs the
+  /// streams.
   void open(std::function<void(std::size_t server)> renewed);
   /// Sends, or drops if the stream is broken: unanswered requests are sent again when it is renewed.
   void send(Request request);
@@ -67,16 +68,15 @@ class Links final {
   [[nodiscard]] std::string where(std::size_t server) const;
   [[nodiscard]] std::size_t servers() const noexcept { return options_.servers.size(); }
   [[nodiscard]] bool is_answered() const SYNCOPATE_REQUIRES(mutex_);
-  /// Waits for a change, and calls WorkerOptions::while_waiting without the lock. Returns whether time is left.
-  /// Unchecked: clang does not see that `lock` holds `mutex_`.
-  bool wait_for_change(base::Lock& lock, base::Time deadline) SYNCOPATE_REQUIRES(mutex_) SYNCOPATE_UNCHECKED;
+  /// Waits for a failure, or what `is_here` finds with `mutex_` held. Calls WorkerOptions::while_waiting.
+  void wait_for(base::Time deadline, const std::function<bool()>& is_here);
 
   const WorkerOptions options_;
   const Take take_;
   const base::SteadyClock clock_;
   const std::uint64_t process_;  ///< random; identifies this process
   mutable base::Mutex mutex_;
-  base::Condition changed_;
+  base::Condition lost_;                                  ///< the keeper waits for streams that have ended
   std::vector<Link> links_ SYNCOPATE_GUARDED_BY(mutex_);  ///< one per server
   std::vector<std::shared_ptr<streams::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
   std::function<void(std::size_t)> renewed_ SYNCOPATE_GUARDED_BY(mutex_);

@@ -249,7 +249,7 @@ class TableWorker::Impl {
     }
   }
 
-  /// Runs on: the streams' thread.
+  /// Runs on: the thread that runs the streams.
   void take(std::size_t server, Message message) { tables_->receive(server, std::move(message)); }
 
   /// Checks again after every arrival.

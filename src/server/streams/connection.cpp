@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
 #include <utility>
@@ -116,15 +117,16 @@ void Connection::queue_farewell(std::string_view text) {
   farewell_ = text;
 }
 
-void Connection::advance() {
-  if (is_over_) return;
-  pull();
+std::size_t Connection::advance() {
+  if (is_over_) return 0;
+  const std::size_t bytes = pull();
   {
     const base::Lock lock(mutex_);
     write_next();
   }
   release_written();
   settle();
+  return bytes;
 }
 
 std::uint32_t Connection::wanted() {

@@ -19,8 +19,8 @@
 
 namespace syncopate::server::streams {
 
-/// Any thread sends and closes. One thread, the loop's, reads, keeps time and ends it. A small message is written by
-/// the thread that sends it, if nothing waits before it; all others by the loop.
+/// Any thread sends and closes. The thread that runs the loop reads, keeps time and ends it. A small message is written
+/// by the thread that sends it, if nothing waits before it; all others by the loop.
 ///
 /// An end closes by a farewell after its queue; the other end answers with a farewell of its own and nothing else. The
 /// stream is over at an end that has read and written a farewell, so that no end that reads late loses bytes by a reset
@@ -55,8 +55,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   /// dialled, and `taker` refuses it if it destroys the stream. If it refuses or throws, the other end receives the
   /// reason.
   void open(base::Time now, bool is_offered, const Taker& taker);
-  /// Reads and writes what the kernel has and takes.
-  void advance();
+  /// Reads and writes what the kernel has and takes. Returns the bytes that it read.
+  std::size_t advance();
   /// Call it at `next_tick` at the latest.
   void tick(base::Time now);
   /// Ends the stream on this side: at once, unless it was closed and its queue may still leave.
@@ -84,7 +84,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void drop_queue() SYNCOPATE_REQUIRES(mutex_);
   void release_written();
   // Reading.
-  void pull();
+  std::size_t pull();
   [[nodiscard]] transport::socket::Moved read_once();
   void absorb(std::size_t bytes);
   void take_from_tail();

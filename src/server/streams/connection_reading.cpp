@@ -32,12 +32,15 @@ Moved Connection::read_once() {
   return read();
 }
 
-void Connection::pull() {
+std::size_t Connection::pull() {
   const auto has_unread = [this]() SYNCOPATE_UNCHECKED { return channel_.has_unread(); };
   std::size_t bytes = 0;
   while (!is_over_) {
     const Moved moved = read_once();
-    if (moved.outcome == Moved::Outcome::closed) return lose(moved);
+    if (moved.outcome == Moved::Outcome::closed) {
+      lose(moved);
+      return bytes;
+    }
     if (moved.outcome == Moved::Outcome::nothing_now) break;
     bytes += moved.bytes;
     has_read_ = true;
@@ -48,10 +51,11 @@ void Connection::pull() {
     } catch (const std::exception& error) {  // no memory for the message
       fail(ErrorKind::system_failure, error.what());
     }
-    if (has_farewell_) return;
+    if (has_farewell_) return bytes;
     if (!moved.more || (bytes >= kBytesPerTurn && !has_unread())) break;
   }
   announce();
+  return bytes;
 }
 
 /// After a failure the bytes of the other end are dropped: only its end is awaited.

@@ -65,13 +65,14 @@ std::exception_ptr pointer_to(const std::string& text) {
 
 std::uint64_t number_of_job(const std::string& name) noexcept { return XXH3_64bits(name.data(), name.size()); }
 
-Loop::Loop(EndOptions options, Accepted accepted, socket::System& system)
+Loop::Loop(EndOptions options, Accepted accepted, socket::System& system, std::function<void()> on_work)
     : options_(std::move(options)),
       job_(number_of_job(options_.job)),
       accepted_(std::move(accepted)),
       poller_(system),
       acceptor_(poller_, acceptor_options(options_, job_)),
-      work_(std::make_shared<WorkList>(poller_)),
+      on_work_(on_work ? std::move(on_work) : [this] { wake(); }),
+      work_(std::make_shared<WorkList>(on_work_)),
       shared_{.silence = options_.silence, .work = work_} {
   base::require(options_.silence >= std::chrono::milliseconds(100), "a silence of {} ms; allowed: 100 ms or more",
                 options_.silence / std::chrono::milliseconds(1));
@@ -104,22 +105,28 @@ std::vector<std::string> Loop::listen(const std::vector<std::string>& addresses)
 void Loop::dial(Dial dial) {
   socket::require_guarded(dial.to, !options_.secret.empty());
   ordered_.with([&](std::vector<Dial>& ordered) { ordered.push_back(std::move(dial)); });
-  poller_.wake();
+  on_work_();
 }
 
-void Loop::feed(std::span<const socket::Ready> ready) {
+bool Loop::has_work() const {
+  return !work_->is_empty() || ordered_.with([](const std::vector<Dial>& ordered) { return !ordered.empty(); });
+}
+
+std::size_t Loop::feed(std::span<const socket::Ready> ready) {
+  std::size_t bytes = 0;
   for (const socket::Ready& event : ready) {
     if (event.key >= connect::Acceptor::kFirstKey) {
       acceptor_.on_ready(event);
     } else if (const auto found = connections_.find(event.key); found != connections_.end()) {
-      found->second.connection->advance();
+      bytes += found->second.connection->advance();
     }
   }
   take_dials();
   take_results();
   expire();
-  for (const auto& connection : work_->take()) connection->advance();
+  for (const auto& connection : work_->take()) bytes += connection->advance();
   reap();
+  return bytes;
 }
 
 base::Time Loop::next_deadline() const {

@@ -42,8 +42,10 @@ struct Dial {
 
 class Loop final {
  public:
-  /// `accepted` may be empty if `listen` is not called.
-  Loop(EndOptions options, Accepted accepted, transport::socket::System& system = transport::socket::kernel());
+  /// `accepted` may be empty if `listen` is not called. `on_work`: called, on any thread, when the loop has something
+  /// to do and must be woken; empty: `wake`.
+  Loop(EndOptions options, Accepted accepted, transport::socket::System& system = transport::socket::kernel(),
+       std::function<void()> on_work = {});
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -53,14 +55,17 @@ class Loop final {
   std::vector<std::string> listen(const std::vector<std::string>& addresses);
   /// Any thread.
   void dial(Dial dial);
+  /// Ends the poller's wait.
   void wake() noexcept { poller_.wake(); }
+  /// Whether a thread other than the loop's has given it something to do that no turn has done.
+  [[nodiscard]] bool has_work() const;
 
-  /// The loop's thread: waits for something to do, at most to `deadline`, and does it.
-  void turn(base::Time deadline) { feed(poller_.wait(std::min(deadline, next_deadline()))); }
-  void feed(std::span<const transport::socket::Ready> ready);
+  /// The loop's thread: waits for something to do, at most to `deadline`, and does it. Returns the bytes that it read.
+  std::size_t turn(base::Time deadline) { return feed(poller_.wait(std::min(deadline, next_deadline()))); }
   [[nodiscard]] base::Time next_deadline() const;
-  /// This thread runs the loop.
+  /// This thread runs the loop; no thread does.
   void adopt() { work_->adopt(); }
+  void disown() { work_->disown(); }
   /// Ends all streams: those that were closed may still send their queues, for the silence.
   void abandon();
   /// No stream is left.
@@ -76,6 +81,7 @@ class Loop final {
   };
 
   [[nodiscard]] base::Time now() const { return poller_.system().now(); }
+  std::size_t feed(std::span<const transport::socket::Ready> ready);
   void take_dials();
   void attempt(std::uint32_t number, Dialling& dialling);
   void take_results();
@@ -91,6 +97,7 @@ class Loop final {
   const Accepted accepted_;
   transport::socket::Poller poller_;
   transport::connect::Acceptor acceptor_;
+  const std::function<void()> on_work_;
   const std::shared_ptr<WorkList> work_;
   const Connection::Shared shared_;
   struct Entry {

@@ -16,6 +16,7 @@
 #include "syncopate/group.hpp"
 #include "syncopate/log.hpp"
 #include "transport/connect/handshake.hpp"
+#include "transport/connect/launch.hpp"
 
 namespace syncopate::server::streams {
 
@@ -42,8 +43,8 @@ struct Ending {
   std::string reason;                ///< names the other end, its address and what happened
 };
 
-/// Stream callbacks. They run on the thread of `Streams`, one call at a time. They must not block or dial; they may
-/// call `send` and `close` of any stream.
+/// Stream callbacks. They run on the thread of `Streams` or of a caller of `Streams::wait`, one call at a time. They
+/// must not block or dial; they may call `send` and `close` of any stream.
 struct StreamEvents {
   /// A whole message, head and body in one span. The next one is read after the call has returned, so that at most one
   /// message of a stream is unread here, and the other end writes no further than the kernels' buffers. An exception
@@ -87,6 +88,8 @@ struct EndOptions {
   /// sockets of both hosts counts too: use at least twice the time that those (some MiB) take on the network.
   base::Duration silence = std::chrono::seconds(2);
   base::Duration patience = std::chrono::seconds(10);  ///< limit of a handshake at the end that accepts
+  /// The loop polls for this long after a small message before it sleeps.
+  base::Duration spin = transport::connect::kSpin;
   Log log = {};
 };
 

@@ -38,8 +38,8 @@ struct Result {
 }  // namespace
 
 Streams::Streams(const EndOptions& options, const std::vector<std::string>& addresses, Accepted accepted)
-    : loop_(std::make_unique<Loop>(options, std::move(accepted))), log_(options.log), silence_(options.silence) {
-  if (!addresses.empty()) addresses_ = loop_->listen(addresses);
+    : turns_(std::make_unique<Turns>(options, std::move(accepted))), silence_(options.silence) {
+  if (!addresses.empty()) addresses_ = turns_->loop().listen(addresses);
   try {
     thread_ = std::make_unique<std::jthread>([this](const std::stop_token& stop) { run(stop); });
   } catch (const std::system_error& error) {
@@ -51,32 +51,29 @@ Streams::Streams(const EndOptions& options, const std::vector<std::string>& addr
 Streams::~Streams() {
   if (process_.is_inherited()) {  // the thread is the parent's
     static_cast<void>(thread_.release());
-    static_cast<void>(loop_.release());
+    static_cast<void>(turns_.release());
     return;
   }
   thread_->request_stop();
-  loop_->wake();
+  turns_->wake();
   thread_->join();
 }
 
 /// Runs on: `thread_`.
 void Streams::run(const std::stop_token& stop) {
-  loop_->adopt();
-  while (!stop.stop_requested()) try {
-      loop_->turn(base::kNever);
-    } catch (const std::exception& error) {  // the system lacks memory or descriptors: streams that need none go on
-      log_.write(LogLevel::warning, fmt::format("a stream could not be served: {}", error.what()));
-    }
-  loop_->abandon();
+  turns_->serve(stop);
+  Loop& loop = turns_->loop();
+  loop.adopt();
+  loop.abandon();
   const base::Time bound = base::SteadyClock().now() + silence_;
-  while (!loop_->is_empty() && base::SteadyClock().now() < bound) loop_->turn(bound);
+  while (!loop.is_empty() && base::SteadyClock().now() < bound) loop.turn(bound);
 }
 
 std::unique_ptr<Stream> Streams::dial(const Target& target, StreamEvents events) {
   const base::Time deadline = base::SteadyClock().now() + target.patience;
   const auto to = resolved(target, deadline);
   const auto result = std::make_shared<base::Guarded<Result>>();
-  loop_->dial(
+  turns_->loop().dial(
       {.to = to,
        .address = target.address,
        .server = target.server,

@@ -1,4 +1,4 @@
-// Streams: all streams of a process to or from parameter servers, on one thread.
+// Streams: all streams of a process to or from parameter servers: their thread, and callers that wait.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/fork.hpp"
-#include "server/streams/loop.hpp"
+#include "server/streams/turns.hpp"
 
 namespace syncopate::server::streams {
 
@@ -38,11 +38,20 @@ class Streams final {
   /// the two ends does not prove the secret, Mismatch for another version, job or server.
   [[nodiscard]] std::unique_ptr<Stream> dial(const Target& target, StreamEvents events);
 
+  /// Waits until `is_over` or the deadline; meanwhile callbacks of streams may run on this thread. Returns `is_over()`.
+  /// It is asked after callbacks and after `wake`, under a lock: it must not call a stream. Must not be called in a
+  /// callback. Throws Misuse in a forked child.
+  bool wait(base::Time deadline, const std::function<bool()>& is_over) {
+    process_.require("the streams of a process");
+    return turns_->wait(deadline, is_over);
+  }
+  /// Call it when the result of `is_over` has changed outside a callback.
+  void wake() { turns_->wake(); }
+
  private:
   void run(const std::stop_token& stop);
 
-  std::unique_ptr<Loop> loop_;
-  const Log log_;
+  std::unique_ptr<Turns> turns_;
   const base::Duration silence_;
   std::vector<std::string> addresses_;
   base::OwnProcess process_;
