@@ -17,8 +17,9 @@ constexpr EnvironmentVariable kVariables[] = {
     {"SYNCOPATE_INTERFACE", "an interface or an address", "the one that faces the rendezvous, else loopback", "job",
      "The interface that this rank listens on and sends from."},
     {"SYNCOPATE_JOIN_TIMEOUT_MS", "1 or more", "60000", "job", "Milliseconds until joining the group fails."},
-    {"SYNCOPATE_SECRET_FILE", "a file of 16 to 4096 bytes that only its user can read", "none: loopback only",
-     "security", "The job's secret, equal on all ranks and servers. Line ends at the end of the file are ignored."},
+    {"SYNCOPATE_SECRET_FILE", "a file of 16 to 4096 bytes that only its user and group can access",
+     "none: loopback only", "security",
+     "The job's secret, equal on all ranks and servers. Line ends at the end of the file are ignored."},
     {"SYNCOPATE_TLS", "auto, on, off", "auto", "security",
      "Whether connections between ranks, and to servers, are encrypted. auto encrypts if an address is public. The "
      "result must be equal on all ranks and servers."},
