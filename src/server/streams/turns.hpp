@@ -1,5 +1,4 @@
-// Turns: which thread runs the loop of a process's streams: a caller that waits for a message, or else their own
-// thread.
+// Turns: whether a waiting caller or the streams' own thread runs the loop.
 #pragma once
 
 #include <functional>

@@ -162,6 +162,7 @@ void WorkerRows::end_steps(Clock steps) {
 }
 
 void WorkerRows::meet(std::size_t table) {
+  static_cast<void>(rules(table));  // throws where there is no such table
   const base::Lock lock(mutex_);
   for (std::size_t server = 0; server < servers_; ++server) mark(server, table, 0, true);
 }
