@@ -60,6 +60,11 @@ void check(const JobOptions& options) {
                              options.lab->options().hosts, options.ranks_per_host));
 }
 
+struct Endpoint {
+  std::string address;  ///< numeric
+  int port = 0;
+};
+
 /// A free port at this address, or a likely free one where `port` cannot reserve it.
 Endpoint endpoint_on(const std::string& address, std::optional<ReservedPort>& port) {
   if (is_loopback(address)) return {.address = "127.0.0.1", .port = port.emplace().number()};
@@ -72,7 +77,8 @@ std::string rendezvous_at(const Endpoint& endpoint) {
   return fmt::format("tcp://{}:{}", bracketed(endpoint.address), endpoint.port);
 }
 
-int ranks_beside(const JobOptions& options, int rank) {
+/// Number of ranks on this rank's host.
+int local_size(const JobOptions& options, int rank) {
   int count = 0;
   for (int other = 0; other < options.ranks; ++other)
     if (slot_of(options, other).place == slot_of(options, rank).place) ++count;
@@ -93,6 +99,24 @@ std::map<std::string, std::string> inherited_settings() {
 
 bool is_set(const JobOptions& options, const char* variable) {
   return options.environment.contains(variable) || std::getenv(variable) != nullptr;
+}
+
+std::map<std::string, std::string> rank_environment(const JobOptions& options, int rank) {
+  std::map<std::string, std::string> environment = options.environment;
+  environment["SYNCOPATE_RANK"] = fmt::format("{}", rank);
+  environment["SYNCOPATE_SIZE"] = fmt::format("{}", options.ranks);
+  environment["SYNCOPATE_LOCAL_RANK"] = fmt::format("{}", slot_of(options, rank).local_rank);
+  environment["SYNCOPATE_RENDEZVOUS"] = options.rendezvous;
+  if (!options.transport.empty()) environment["SYNCOPATE_TRANSPORT"] = options.transport;
+  if (!options.tls.empty()) environment["SYNCOPATE_TLS"] = options.tls;
+  if (!options.interface.empty()) environment["SYNCOPATE_INTERFACE"] = options.interface;
+  if (options.supervise.progress && rank == 0) environment["SYNCOPATE_PROGRESS"] = "1";
+  // torch.distributed.init_process_group reads these, MASTER_ADDR and MASTER_PORT; --env has precedence.
+  environment.try_emplace("RANK", environment["SYNCOPATE_RANK"]);
+  environment.try_emplace("WORLD_SIZE", environment["SYNCOPATE_SIZE"]);
+  environment.try_emplace("LOCAL_RANK", environment["SYNCOPATE_LOCAL_RANK"]);
+  environment.try_emplace("LOCAL_WORLD_SIZE", fmt::format("{}", local_size(options, rank)));
+  return environment;
 }
 
 process::Program local_program(const JobOptions& options, int rank, const SecretFile& secret) {
@@ -119,34 +143,15 @@ process::Program remote_program(const JobOptions& options, int rank, const Secre
 
 }  // namespace
 
-std::map<std::string, std::string> rank_environment(const JobOptions& options, int rank) {
-  std::map<std::string, std::string> environment = options.environment;
-  environment["SYNCOPATE_RANK"] = fmt::format("{}", rank);
-  environment["SYNCOPATE_SIZE"] = fmt::format("{}", options.ranks);
-  environment["SYNCOPATE_LOCAL_RANK"] = fmt::format("{}", slot_of(options, rank).local_rank);
-  environment["SYNCOPATE_RENDEZVOUS"] = options.rendezvous;
-  if (!options.transport.empty()) environment["SYNCOPATE_TRANSPORT"] = options.transport;
-  if (!options.tls.empty()) environment["SYNCOPATE_TLS"] = options.tls;
-  if (!options.interface.empty()) environment["SYNCOPATE_INTERFACE"] = options.interface;
-  if (options.supervise.progress && rank == 0) environment["SYNCOPATE_PROGRESS"] = "1";
-  // torch.distributed.init_process_group reads these; --env has precedence.
-  environment.try_emplace("RANK", environment["SYNCOPATE_RANK"]);
-  environment.try_emplace("WORLD_SIZE", environment["SYNCOPATE_SIZE"]);
-  environment.try_emplace("LOCAL_RANK", environment["SYNCOPATE_LOCAL_RANK"]);
-  environment.try_emplace("LOCAL_WORLD_SIZE", fmt::format("{}", ranks_beside(options, rank)));
-  environment.try_emplace("MASTER_ADDR", options.torch_store.address);
-  environment.try_emplace("MASTER_PORT", fmt::format("{}", options.torch_store.port));
-  return environment;
-}
-
 job::End run_job(const JobOptions& given, const job::LineSink& sink) {
   check(given);
   JobOptions options = given;
   std::optional<ReservedPort> rendezvous_port, store_port;
+  Endpoint store;  // of torch.distributed
   if (options.lab != nullptr) {
     if (options.interface.empty()) options.interface = "eth0";
     if (options.tls.empty() && !is_set(options, "SYNCOPATE_TLS")) options.tls = "off";  // no host but this one
-    options.torch_store = {.address = options.lab->address(0), .port = kLabStorePort};
+    store = {.address = options.lab->address(0), .port = kLabStorePort};
     if (options.rendezvous.empty())
       options.rendezvous = rendezvous_at({.address = options.lab->address(0), .port = kLabPort});
   } else {
@@ -155,9 +160,11 @@ job::End run_job(const JobOptions& given, const job::LineSink& sink) {
       options.rendezvous = rendezvous_at(endpoint_on(address, rendezvous_port));
     else if (options.hosts.empty())
       require_free_port(options.rendezvous);
-    do options.torch_store = endpoint_on(address, store_port);
-    while (rendezvous_at(options.torch_store) == options.rendezvous);
+    do store = endpoint_on(address, store_port);
+    while (rendezvous_at(store) == options.rendezvous);
   }
+  options.environment.try_emplace("MASTER_ADDR", store.address);
+  options.environment.try_emplace("MASTER_PORT", fmt::format("{}", store.port));
   const SecretFile secret;
   options.supervise.files.push_back(secret.path());
   const Servers servers(options, secret);

@@ -11,11 +11,6 @@
 
 namespace syncopate::tools::launch {
 
-struct Endpoint {
-  std::string address;  ///< numeric
-  int port = 0;
-};
-
 struct JobOptions {
   int ranks = 1;
   std::vector<std::string> program;                ///< argv of every rank
@@ -24,7 +19,6 @@ struct JobOptions {
   std::string tls;                                 ///< SYNCOPATE_TLS; empty: not set
   std::string interface;                           ///< SYNCOPATE_INTERFACE; empty: what fits the place
   std::string rendezvous;                          ///< SYNCOPATE_RENDEZVOUS; empty: a free port of rank 0's place
-  Endpoint torch_store;                            ///< MASTER_ADDR, MASTER_PORT; run_job sets it
   const lab::Lab* lab = nullptr;                   ///< rank r on its host r / ranks_per_host, which it has
   int ranks_per_host = 1;                          ///< of a lab
   std::vector<Place> hosts;                        ///< by ssh, filled in this order; empty: this machine
@@ -49,8 +43,5 @@ struct JobOptions {
 /// addresses in SYNCOPATE_SERVERS, and go on where one of them fails. Throws Misuse (program not found, too few hosts),
 /// SystemFailure.
 [[nodiscard]] job::End run_job(const JobOptions& options, const job::LineSink& sink);
-
-/// Environment in which run_job starts `rank`, before ssh or the lab wrap it; for tests and custom launchers.
-[[nodiscard]] std::map<std::string, std::string> rank_environment(const JobOptions& options, int rank);
 
 }  // namespace syncopate::tools::launch

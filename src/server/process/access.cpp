@@ -7,10 +7,9 @@
 #include "base/env.hpp"
 #include "base/require.hpp"
 #include "server/table/setup.hpp"
+#include "transport/connect/launch.hpp"
 
 namespace syncopate::server {
-
-using base::Environment, transport::connect::kSpin;
 
 std::uint64_t drawn_process() {
   std::random_device device;
@@ -19,13 +18,12 @@ std::uint64_t drawn_process() {
 
 streams::EndOptions end_options(const JobAccess& access, const streams::Identity& self, const Log& log) {
   base::require(self.index < kMostWorkers, "{}; allowed: an index below {}", text_of(self), kMostWorkers);
-  const long spin = Environment::of_process().integer("SYNCOPATE_SPIN_US", 0, 60'000'000).value_or(kSpin.count());
   return {.self = self,
           .job = access.job,
           .secret = base::crypto::read_secret(access.secret_file),
           .tls = access.tls,
           .silence = access.silence,
-          .spin = std::chrono::microseconds(spin),
+          .spin = transport::connect::spin_of(base::Environment::of_process()),
           .log = log};
 }
 

@@ -168,8 +168,8 @@ void settle_rest(GroupOptions& options, const base::Environment& environment) {
           options.silence->count(), kShortestSilence.count());
   if (!options.transport) options.transport = transport_named(environment.text("SYNCOPATE_TRANSPORT").value_or("auto"));
   if (!options.tls) options.tls = tls_named(environment.text("SYNCOPATE_TLS").value_or("auto"));
-  const long spin = environment.integer("SYNCOPATE_SPIN_US", 0, kMostSpinUs).value_or(kSpin.count());
-  if (!options.spin) options.spin = std::chrono::microseconds(spin);
+  const std::chrono::microseconds spin = spin_of(environment);
+  if (!options.spin) options.spin = spin;
   require(options.spin->count() >= 0 && options.spin->count() <= kMostSpinUs,
           "spin={} us is out of range; allowed: 0 to {}", options.spin->count(), kMostSpinUs);
   const long delay = environment.integer("SYNCOPATE_DELAY_US", 0, kMostDelayUs).value_or(0);
@@ -196,6 +196,10 @@ void require_meeting(const Place& place, const GroupOptions& options) {
 }
 
 }  // namespace
+
+std::chrono::microseconds spin_of(const base::Environment& environment) {
+  return std::chrono::microseconds(environment.integer("SYNCOPATE_SPIN_US", 0, kMostSpinUs).value_or(kSpin.count()));
+}
 
 Launch resolve_launch(const GroupOptions& options, const base::Environment& environment) {
   Launch launch{.options = options, .source = {}};

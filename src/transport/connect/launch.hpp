@@ -17,6 +17,9 @@ inline constexpr std::chrono::milliseconds kShortestSilence{100};
 /// Longer bounds are cut to this: they would overflow a clock of nanoseconds.
 inline constexpr std::chrono::milliseconds kLongestBound = std::chrono::hours(24 * 365);
 
+/// SYNCOPATE_SPIN_US, else kSpin: for how long a thread polls before it sleeps. Throws Misuse.
+[[nodiscard]] std::chrono::microseconds spin_of(const base::Environment& environment);
+
 struct Launch {
   GroupOptions options;  ///< complete: everything optional is set
   std::string source;    ///< the source of each setting, for the log
