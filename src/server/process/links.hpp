@@ -23,7 +23,7 @@ class Links final {
  public:
   using Take = std::function<void(std::size_t server, Message message)>;
   /// Dials every server, one after the other. `take` receives the servers' messages, from each stream's welcome on, on
-  /// the streams' thread. Throws as `Streams::dial`.
+  /// the thread that runs the streams. Throws as `Streams::dial`.
   Links(const WorkerOptions& options, Take take);
   ~Links();
   Links(const Links&) = delete;
@@ -32,8 +32,7 @@ class Links final {
   /// Sends the setup to every server, and waits until all have accepted it. Returns the first step in which this worker
   /// takes part: 0, or a later one if it comes late. Throws Mismatch, Misuse, Timeout, PeerLost.
   [[nodiscard]] Clock introduce(const Setup& setup);
-  /// From now on, `renewed` is called when a broken stream has been replaced, on the thread that runs the
-  /// streams.
+  /// From now on, `renewed` is called when a broken stream has been replaced, on the thread that runs the streams.
   void open(std::function<void(std::size_t server)> renewed);
   /// Sends, or drops if the stream is broken: unanswered requests are sent again when it is renewed.
   void send(Request request);

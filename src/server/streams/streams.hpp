@@ -39,8 +39,8 @@ class Streams final {
   [[nodiscard]] std::unique_ptr<Stream> dial(const Target& target, StreamEvents events);
 
   /// Waits until `is_over` or the deadline; meanwhile callbacks of streams may run on this thread. Returns `is_over()`.
-  /// It is asked after callbacks and after `wake`, under a lock: it must not call a stream. Must not be called in a
-  /// callback. Throws Misuse in a forked child.
+  /// It is asked after callbacks and after `wake`, under a lock: it must not throw or call a stream. Must not be called
+  /// in a callback. Throws Misuse in a forked child.
   bool wait(base::Time deadline, const std::function<bool()>& is_over) {
     process_.require("the streams of a process");
     return turns_->wait(deadline, is_over);

@@ -25,8 +25,8 @@ class Turns final {
   [[nodiscard]] Loop& loop() noexcept { return loop_; }
   /// The thread. Returns after a stop and `wake`; no caller may wait then, and the loop is the thread's from then on.
   void serve(const std::stop_token& stop);
-  /// A caller. Returns `is_over()`, when it is true or at the deadline. `is_over` runs under this class's lock. Its
-  /// result changes in callbacks of streams; a change elsewhere is followed by `wake`.
+  /// A caller. Returns `is_over()`, when it is true or at the deadline. `is_over` runs under this class's lock and must
+  /// not throw. Its result changes in callbacks of streams; a change elsewhere is followed by `wake`.
   bool wait(base::Time deadline, const std::function<bool()>& is_over);
   /// Any thread: the loop has something to do, or a caller has something to see.
   void wake();
