@@ -1,6 +1,7 @@
 // Streams: messages arrive whole, once and in the order of their priorities; bodies are not copied.
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 
 #include "sanitized.hpp"
@@ -83,27 +84,43 @@ class Gate final {
   base::Guarded<bool> is_open_{false};
 };
 
-TEST(Streams, LowerNumbersOvertakeWhatHasNotLeft) {
+TEST(Streams, WhatWaitsLeavesLowerNumbersFirst) {
+  const std::vector<std::pair<std::uint64_t, const char*>> sent = {{9, "d"}, {9, "e"}, {3, "b"}, {2, "a"}, {3, "c"}};
+  std::promise<Stream*> dialled;
+  Server server;
+  Record record;
+  // Nothing leaves during a callback: the thread that writes runs it, and the first message is too long for `send`.
+  const auto stream = dial(server.address(), end_named("worker 0"), record.events([&](const std::string&) {
+    Stream* const self = dialled.get_future().get();
+    const auto body = body_of(std::string(kMostBodyBytes, 'x'));
+    for (const auto& [priority, name] : sent) self->send(priority, head_of(name), body);
+  }));
+  dialled.set_value(stream.get());
+  server.stream().send(0, head_of("begin"), {});
+  std::string order;
+  for (const std::string& message : server.record().await_messages(sent.size())) order += message.front();
+  EXPECT_EQ(order, "abcde");
+}
+
+TEST(Streams, ALowerNumberOvertakesAllButTheLittleThatHasBegunToLeave) {
   constexpr std::size_t kMany = 24;
-  Gate gate;
-  Server server({"127.0.0.1:0"}, end_named("server 0"), [&](Stream&, const std::string&) { gate.pass(); });
-  const auto stream = dial(server.address(), end_named("worker 0"), {});
-  for (std::size_t i = 0; i < kMany; ++i)
-    stream->send(9, head_of(std::string(1, static_cast<char>('a' + i))), body_of(std::string(kMostBodyBytes, 'x')));
-  stream->send(3, head_of("second"), {});
-  stream->send(2, head_of("first"), {});
-  stream->send(3, head_of("third"), {});
-  gate.open();
-  std::vector<std::string> order;
-  for (const std::string& message : server.record().await_messages(kMany + 3))
-    order.push_back(message.size() > kMostBodyBytes ? message.substr(0, 1) : message);
-  const auto at = [&](const char* name) { return std::ranges::find(order, name) - order.begin(); };
-  EXPECT_LT(at("first"), 8) << "it waited behind more than what the connection and the kernel hold";
-  EXPECT_EQ(at("second"), at("first") + 1);
-  EXPECT_EQ(at("third"), at("first") + 2);
-  std::erase_if(order, [](const std::string& message) { return message.size() > 1; });
-  EXPECT_EQ(order.size(), kMany);
-  EXPECT_TRUE(std::ranges::is_sorted(order));
+  std::promise<Stream*> dialled;
+  const std::shared_future<Stream*> worker = dialled.get_future().share();
+  bool is_first_sent = false;
+  // Between ends on one host the kernel holds less than one message. The server reads nothing during its callback.
+  Server server({"@syncopate-test-" + std::to_string(::getpid())}, end_named("server 0"),
+                [&](Stream&, const std::string&) {
+                  if (!std::exchange(is_first_sent, true)) worker.get()->send(2, head_of("first"), {});
+                });
+  Record record;
+  const auto stream = dial(server.address(), end_named("worker 0"), record.events([&](const std::string&) {
+    const auto body = body_of(std::string(kMostBodyBytes, 'x'));
+    for (std::size_t i = 0; i < kMany; ++i) worker.get()->send(9, head_of("later"), body);
+  }));
+  dialled.set_value(stream.get());
+  server.stream().send(0, head_of("begin"), {});
+  const auto messages = server.record().await_messages(kMany + 1);
+  EXPECT_LT(std::ranges::find(messages, "first") - messages.begin(), 4) << "received, in the kernel and begun to leave";
 }
 
 TEST(Streams, ABodyIsNotCopiedAndItsOwnerIsReleasedOnceItIsWritten) {
