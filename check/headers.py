@@ -2,6 +2,7 @@
 """Line 1 of every file describes it, and every header compiles alone; --all: private headers too."""
 
 import re
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, files, report, without_comments
 
+ALONE = Path("build/headers")  # sources that include one header each
 SPOKEN = CPP | {".py", ".cmake", ".sh", ""}
 # Tree -> include folders with which its headers compile. Headers of programs/train/ and of the contenders need foreign libraries.
 TREES = {"include": ["include"], "src": ["include", "src"], "programs": ["include", "programs", "programs/syncopate"],
@@ -32,9 +34,12 @@ def first_line_findings(root):
 
 
 def compile_finding(root, path):
-    folders = [f"-I{root / folder}" for folder in TREES[path.parts[0]]]
-    source = f'#include "{root / path}"\n'
-    done = subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", *folders, "-x", "c++", "-"], input=source,
+    folders = [f"-I{folder}" for folder in TREES[path.parts[0]]]
+    source = ALONE / (str(path).replace("/", "-") + ".cpp")  # paths from the root: ccache knows them in every clone
+    (root / ALONE).mkdir(parents=True, exist_ok=True)
+    (root / source).write_text(f'#include "../../{path}"\n')
+    compiler = ["ccache", "g++"] if shutil.which("ccache") else ["g++"]
+    done = subprocess.run([*compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", *folders, str(source)], cwd=root,
                           capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return None

@@ -4,6 +4,7 @@
 import json
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import docs
 import format as format_check
@@ -12,6 +13,7 @@ import prose
 import shelves
 import sizes
 import tidy
+from base.clean import Clean
 from base.functions import functions
 from base.small_tree import Tree
 from test_commands import Commands  # run together with those below
@@ -267,6 +269,22 @@ class Tidy(Tree):
         self.finds(found, "src/base/a.cpp", 3, "misc-unused-using-decls")
         self.finds(found, "src/base/b.cpp", 4, "WrongName")
         self.finds(found, "src/base/c.cpp", 3, "OtherName")  # meets b's name: looked at alone
+
+    def test_clean_files_are_looked_at_again_when_a_header_or_the_rules_change(self):
+        rules = (Path(__file__).resolve().parents[1] / ".clang-tidy").read_text()
+        self.write(".clang-tidy", rules)
+        self.write("include/names.hpp", "#pragma once\nstruct Right {};\n")
+        self.write("src/base/a.cpp", "#include \"names.hpp\"\nnamespace n { Right right() { return {}; } }\n")
+        self.database("src/base/a.cpp")
+        with mock.patch.object(tidy, "CLEAN", Clean("tidy", self.root / "caches")):
+            self.finds_nothing(tidy.findings(self.root, everything=True))
+            with mock.patch.object(tidy, "diagnostics", side_effect=AssertionError("looked at again")):
+                self.finds_nothing(tidy.findings(self.root, everything=True))
+            self.write("include/names.hpp", "#pragma once\nstruct Right { int WrongName(); };\n")
+            self.finds(tidy.findings(self.root, everything=True), "include/names.hpp", 2, "WrongName")
+            self.write("include/names.hpp", "#pragma once\nstruct Right {};\n")
+            self.write(".clang-tidy", rules.replace("CamelCase", "lower_case"))
+            self.finds(tidy.findings(self.root, everything=True), "include/names.hpp", 2, "Right")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """clang-tidy finds nothing: by default in changed files as far as 12 s reach; --all: in all TREES."""
 
+import functools
 import json
 import os
 import re
@@ -12,17 +13,24 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from base.batch import Batch, together
+from base.clean import Clean, digest
 from base.tree import ROOT, Finding, report
 
 TREES = ("src", "programs", "example", "bind")
 LEFT_OUT = ("programs/train/",)  # libtorch's headers take a minute for each file
 QUICK_SECONDS = 12
+CLEAN = Clean("tidy")
 DATABASE = "build/tidy"  # as build/release, but configured to compile each file by itself
 
 
 def program():
     path = ROOT / "build/clang-tidy/clang_tidy/data/bin/clang-tidy"  # where scripts/install --checks puts it
     return str(path) if path.is_file() else None
+
+
+@functools.cache
+def version():
+    return subprocess.run([program(), "--version"], capture_output=True, text=True, check=True).stdout
 
 
 def compiled(root, database):
@@ -40,6 +48,17 @@ def changed(root):
 
     now = names("diff", "--name-only", "HEAD") | names("ls-files", "-o", "--exclude-standard")
     return now or names("diff", "--name-only", "HEAD~1", "HEAD")
+
+
+def key(root, batch):
+    """A key of everything that the findings of a batch depend on; None if g++ does not understand the batch."""
+    command = [word for word in batch.command if word != "-c"]
+    listed = subprocess.run([*command, "-M"], cwd=batch.directory, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        return None
+    read = [Path(batch.directory) / file for file in listed.stdout.replace("\\\n", " ").split()[1:]]
+    options = " ".join([*command[:-1], version()]).replace(str(root), "")
+    return digest(options, [__file__, root / ".clang-tidy", *read])
 
 
 def diagnostics(root, folder, source):
@@ -69,11 +88,9 @@ def judged(batch, said):
     return found, stumbled
 
 
-def look(root, entries):
-    """Findings in some files, looked at as one: without those that cannot stand there (equal names; clang stumbles), which come alone."""
-    with tempfile.TemporaryDirectory() as folder:
-        batch = Batch(folder, entries)
-        said, failure = diagnostics(root, folder, batch.source)
+def findings_in(root, entries, folder, batch):
+    """Findings in a batch: without the files that cannot stand there (equal names; clang stumbles), which come alone."""
+    said, failure = diagnostics(root, folder, batch.source)
     found, stumbled = judged(batch, said)
     if failure:
         found, stumbled = [(batch.files[0], 1, f"clang-tidy failed: {failure}")], set(batch.files)
@@ -83,6 +100,17 @@ def look(root, entries):
     parts = [[e] for e, file in zip(entries, batch.files) if file in stumbled]
     rest = [e for e, file in zip(entries, batch.files) if file not in stumbled]
     return [finding for part in [rest, *parts] if part for finding in look(root, part)]
+
+
+def look(root, entries):
+    """Findings in some files, looked at as one; none if nothing has changed since they had none."""
+    with tempfile.TemporaryDirectory() as folder:
+        batch = Batch(folder, entries)
+        known = key(root, batch)
+        found = [] if CLEAN.has(known) else findings_in(root, entries, folder, batch)
+    if not found:
+        CLEAN.add(known)
+    return found
 
 
 def quick_findings(root, entries):

@@ -39,8 +39,9 @@ class Batch:
         self._ends = list(itertools.accumulate(own.count("\n") + t.count("\n") for own, t in zip(owns, texts)))
         self._texts = dict(zip(self.files, texts))
         self.source.write_text("".join(itertools.chain(*zip(owns, texts))))
-        entry = {"directory": entries[0]["directory"], "file": str(self.source),
-                 "arguments": [*bare_command(entries[0]), "-c", str(self.source)]}
+        self.directory = entries[0]["directory"]
+        self.command = [*bare_command(entries[0]), "-c", str(self.source)]
+        entry = {"directory": self.directory, "file": str(self.source), "arguments": self.command}
         (Path(folder) / "compile_commands.json").write_text(json.dumps([entry]))
 
     def place(self, file, line):
