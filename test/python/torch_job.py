@@ -1,42 +1,46 @@
-"""Jobs of torch: the same program as several ranks, each of which prints its result."""
+"""Jobs of torch: the same function on several ranks, each in a process of its own, and what it returns there."""
 
+import multiprocessing
 import os
 import pickle
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from conftest import BOUND_S, own_environment
 
 pytest.importorskip("torch", reason="scripts/install --python brings PyTorch")
+torch_rank = pytest.importorskip("torch_rank")
+
+ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
+# Ranks are forked from one process that has imported all this, and has no threads.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["torch", "torch.nn.parallel", "torch.distributed.fsdp", "syncopate.torch", "syncopate.horovod"])
 
 
 class TorchRank:
-    """A process that runs `function` of a program file, with the variables that torchrun sets."""
+    """A process that runs `function` of a program file."""
 
     def __init__(self, program, function, place, environment):
-        rank, size, store = place
-        self.result = Path(store).parent / f"{function}-{rank}.pickle"
-        command = "import sys, pickle, runpy; program, function, store, rank, size, out = sys.argv[1:]; " \
-            "made = runpy.run_path(program)[function](int(rank), int(size), 'file://' + store); pickle.dump(made, open(out, 'wb'))"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", command, str(program), function, store, str(rank), str(size), str(self.result)],
-            env=own_environment() | {"OMP_NUM_THREADS": "1", "PYTHONPATH": _path(program)} | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True)
+        rank, _, store = place
+        self._result, self._printed = (Path(store).parent / f"{function}-{rank}.{kind}" for kind in ("pickle", "txt"))
+        self.process = _FORKS.Process(target=torch_rank.run, args=(program, function, place, own_environment() | ENVIRONMENT | environment,
+                                                                   self._printed, self._result))
+        with mock.patch.dict(os.environ, ENVIRONMENT):  # the first rank starts the process that forks
+            self.process.start()
 
     def found(self):
         """The result of its function."""
-        printed, errors = self.process.communicate(timeout=2 * BOUND_S)
-        assert self.process.returncode == 0, printed + errors
-        return pickle.loads(self.result.read_bytes())
+        self.process.join(2 * BOUND_S)
+        assert self.process.exitcode == 0, f"exit code {self.process.exitcode}: {self._printed.read_text()}"
+        return pickle.loads(self._result.read_bytes())
 
-
-def _path(program):
-    """Where ranks find modules: as the test does, and next to their program."""
-    return os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(Path(program).parent))))
+    def end(self):
+        """Kills it if it runs, and waits for its end."""
+        self.process.kill()
+        self.process.join()
 
 
 def run(program, function, size, **environment):
@@ -48,5 +52,4 @@ def run(program, function, size, **environment):
             return [rank.found() for rank in ranks]
         finally:
             for rank in ranks:
-                rank.process.kill()
-                rank.process.communicate()
+                rank.end()
