@@ -144,10 +144,10 @@ def wrapped(model, given):
 def optimizer_of(net, given):
     """SGD with momentum; of the contenders that divide their optimizer, AdamW."""
     if given.contender == ZERO:
-        return ZeroRedundancyOptimizer(net.parameters(), torch.optim.AdamW, lr=given.lr)
+        return ZeroRedundancyOptimizer(net.parameters(), torch.optim.AdamW, lr=given.lr, fused=True)
     if given.contender == OWN_ZERO:
         return syncopate.torch.ShardedOptimizer(net, "adamw", given.lr)
-    return torch.optim.SGD(net.parameters(), lr=given.lr, momentum=0.9)
+    return torch.optim.SGD(net.parameters(), lr=given.lr, momentum=0.9, fused=True)  # one pass over memory, as the ceiling's
 
 
 def state_bytes(optimizer):
