@@ -1,15 +1,21 @@
 """CachedDataset: each sample once per epoch, from the source in the first one only; positions, errors and interrupts."""
 
 import collections
+import copy
+import io
+import queue
 import tarfile
 import threading
 import time
 
 import pytest
 import torch
+from conftest import BOUND_S, outcomes
 
 import syncopate
-from syncopate.torch import CachedDataset, ThrottledSource
+from syncopate.torch import CachedDataset, ThrottledSource, meeting
+from syncopate.torch.sources import TarSource
+from syncopate.torch.threads import Threads
 
 
 class Source:
@@ -67,6 +73,34 @@ def files(folder):
     with tarfile.open(folder / "set.tar", "w") as archive:
         archive.add(folder / "set", arcname=".")
     return folder / "set", folder / "set.tar"
+
+
+def archive_of(path, *members):
+    """A tar file of members (name, content, its other fields)."""
+    with tarfile.open(path, "w") as archive:
+        for name, content, fields in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            for field, value in fields.items():
+                setattr(member, field, value)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def ended(call):
+    """The result or exception of `call()`, or None if it does not end."""
+    results = queue.SimpleQueue()
+
+    def run():
+        try:
+            results.put(call())
+        except BaseException as error:  # noqa: BLE001: the test looks at it
+            results.put(error)
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return results.get(timeout=60)
+    except queue.Empty:
+        return None
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
@@ -221,6 +255,102 @@ def test_a_disk_needs_a_version():
 def test_what_is_no_source_is_refused(source, text):
     with pytest.raises(syncopate.Misuse, match=text):
         alone(source)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_a_step_after_the_end_is_refused(steps):
+    data = alone(Source(40))
+    batches = iter(data)
+    for _ in range(steps):
+        next(batches)
+    data.close()
+    for after in (batches, iter(data)):
+        error = ended(lambda after=after: next(after))
+        assert isinstance(error, syncopate.Misuse) and "closed" in str(error) and "load_state_dict" in str(error)
+
+
+def test_closing_ends_another_threads_wait_for_a_step():
+    reading, go_on = threading.Event(), threading.Event()
+    source = Source(40)
+
+    def read(index):
+        reading.set()
+        assert go_on.wait(BOUND_S)
+        return bytes([index]) * (index + 1)
+    source.read = read
+    data = alone(source, ahead=1)
+    batches, results = iter(data), queue.SimpleQueue()
+    waiter = threading.Thread(target=lambda: results.put(ended(lambda: next(batches))), daemon=True)
+    waiter.start()
+    assert reading.wait(BOUND_S)
+    closer = threading.Thread(target=data.close)
+    closer.start()
+    go_on.set()
+    closer.join()
+    assert isinstance(results.get(timeout=BOUND_S), syncopate.Error)
+
+
+def test_threads_take_no_call_after_their_end():
+    threads = Threads(1)
+    assert threads.submit(int, "3").result() == 3
+    threads.end()
+    with pytest.raises(syncopate.Misuse, match="have ended"):
+        threads.submit(int, "3")
+    threads.end()
+
+
+def test_a_rank_that_cannot_make_its_cache_ends_the_others(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"no folder")
+    groups = syncopate.Group.threads(2, timeout_s=60)
+    own = threading.local()
+    monkeypatch.setattr(meeting, "own_group", lambda **_: own.group)
+
+    def body(group):
+        own.group = group
+        options = {"folder": tmp_path / "file", "disk_bytes": 100} if group.rank == 0 else {}
+        CachedDataset(Source(8), first_byte, batch_size=2, **options)
+    failed, other = outcomes(groups, body)
+    assert isinstance(failed, syncopate.SystemFailure), failed
+    assert isinstance(other, syncopate.RemoteFailure), other
+    assert groups[0].closed
+
+
+def test_a_hard_link_in_a_tar_file_has_the_bytes_of_its_target(tmp_path):
+    link = {"type": tarfile.LNKTYPE}
+    path = archive_of(tmp_path / "set.tar", ("./.target", b"hidden", {}), ("one", b"111", {}), ("two", b"", link | {"linkname": "./one"}),
+                      ("three", b"", link | {"linkname": "two"}), ("four", b"", link | {"linkname": ".target"}))
+    source = TarSource(path)
+    assert [(source.name(i).split()[0], source.size(i), source.read(i)) for i in range(len(source))] == [
+        ("one", 3, b"111"), ("two", 3, b"111"), ("three", 3, b"111"), ("four", 6, b"hidden")]
+
+
+def test_a_hard_link_without_its_target_is_named(tmp_path):
+    with pytest.raises(syncopate.Misuse, match="two in .* hard link to one, which is not"):
+        TarSource(archive_of(tmp_path / "set.tar", ("two", b"", {"type": tarfile.LNKTYPE, "linkname": "one"})))
+
+
+def test_a_sparse_member_is_named(tmp_path):
+    sparse = {"pax_headers": {"GNU.sparse.map": "0,2", "GNU.sparse.size": "9", "GNU.sparse.numblocks": "1"}}
+    with pytest.raises(syncopate.Misuse, match="holes in .* sparse"):
+        TarSource(archive_of(tmp_path / "set.tar", ("whole", b"1", {}), ("holes", b"22", sparse)))
+
+
+def test_a_tar_file_is_closed_by_the_data_set_that_opened_it(tmp_path):
+    path = archive_of(tmp_path / "set.tar", ("one", b"1", {}))
+    with alone(path, decode=bytes) as data:
+        assert list(data) == [[b"1"]]
+    with pytest.raises(ValueError, match="closed"):
+        data.source.read(0)
+    source = TarSource(path)
+    alone(source, decode=bytes).close()
+    assert source.read(0) == b"1", "it is its owner's"
+
+
+def test_a_copy_of_a_throttled_source_reads():
+    slow = copy.copy(ThrottledSource(Source(20), 1e6))
+    assert slow.size(9) == 10 and slow.read(9) == bytes([9]) * 10
+    with pytest.raises(AttributeError, match="_source"):
+        object.__new__(ThrottledSource).size
 
 
 def test_a_throttled_source_takes_the_time_of_its_bytes():

@@ -1,7 +1,8 @@
 """CachedDataset: reads a distant data set once, keeps it in the memory and on the disks of all ranks, and decodes it on threads."""
 
 import collections
-from concurrent.futures import Future
+import os
+from concurrent.futures import CancelledError, Future
 
 import torch.utils.data
 
@@ -32,7 +33,7 @@ class CachedDataset:
 
     Every rank creates it, and takes the same number of steps. Raises what `read` and `decode` raise, with a note that names
     the record, at its step, on the rank that uses the record; the next step follows. Raises Mismatch (ranks differ), PeerLost,
-    RemoteFailure, Timeout, SystemFailure (the folder cannot be used), Misuse.
+    RemoteFailure, Timeout, SystemFailure (the folder cannot be used), Misuse (also for a step after `close`).
     """
 
     def __init__(self, source, decode=bytes, *, batch_size, memory_bytes=0, folder=None, disk_bytes=0, seed=0, threads=4, ahead=2,
@@ -40,6 +41,7 @@ class CachedDataset:
         if min(batch_size, threads, ahead) < 1:
             raise syncopate.Misuse(f"batch_size {batch_size}, threads {threads}, ahead {ahead}; allowed: at least 1")
         self.source = sources.source_of(source)
+        self._owned = self.source if isinstance(source, (str, os.PathLike)) else None
         if folder is not None and not hasattr(self.source, "version"):
             raise syncopate.Misuse("a cache on a disk needs a source with version(), to know whether its records are still right")
         self._decode_at = getattr(decode, "decode_at", None) or (lambda record, **_: decode(record))
@@ -49,16 +51,25 @@ class CachedDataset:
         group = group or self._own_group
         self._ranks, self._batch = group.size, batch_size * group.size
         self._least = self._batch if drop_last else group.size
-        if len(self.source) < self._least:
-            raise syncopate.Misuse(f"{len(self.source)} records for steps of at least {self._least}; allowed: at least as many records")
-        origin = sources.core_source(self.source, sources.sizes_of(self.source, group))
-        self._cache = _core.Cache(group, origin, seed=seed, memory_bytes=memory_bytes, folder="" if folder is None else str(folder),
-                                  disk_bytes=disk_bytes)
+        try:
+            self._cache = self._made(group, seed=seed, memory_bytes=memory_bytes, folder="" if folder is None else str(folder),
+                                     disk_bytes=disk_bytes)
+        except BaseException as error:
+            if self._own_group:
+                self._own_group.abort(repr(error))  # the other ranks wait for this one
+            self._release()
+            raise
         self._reading, self._decoding = Threads(1), Threads(threads)
         self._at = Position(0, 0)
         self._steps = collections.deque()  # futures of the batches from `_at` on
         self._read_to = None  # the first step that is not read
         ending.remember(self)
+
+    def _made(self, group, **contribution):
+        """The cache of all ranks."""
+        if len(self.source) < self._least:
+            raise syncopate.Misuse(f"{len(self.source)} records for steps of at least {self._least}; allowed: at least as many records")
+        return _core.Cache(group, sources.core_source(self.source, sources.sizes_of(self.source, group)), **contribution)
 
     def __len__(self):
         """The steps of an epoch."""
@@ -94,7 +105,10 @@ class CachedDataset:
         return self._cache.counters()
 
     def close(self):
-        """End the threads and leave the other ranks, after the steps that were read ahead; the end of the program does it too."""
+        """End the threads and leave the other ranks, after the steps that were read ahead; the end of the program does it too.
+
+        A source that was given as a path is closed.
+        """
         if self._cache.closed:
             return
         if self._ranks > 1:
@@ -103,8 +117,15 @@ class CachedDataset:
         self._cache.close()
         self._reading.end()
         self._decoding.end()
+        for step in self._steps:
+            step.cancel()  # those whose reading or decoding has not begun
+        self._release()
+
+    def _release(self):
         if self._own_group:
             self._own_group.close()
+        if hasattr(self._owned, "close"):
+            self._owned.close()
 
     def __enter__(self):
         return self
@@ -115,9 +136,14 @@ class CachedDataset:
         self.close()
 
     def _next(self):
+        if self._cache.closed:
+            raise _closed()
         self._read_ahead()
         batch = self._steps[0]
-        batch.exception()  # waits; if a signal's handler raises, the next call continues with this step
+        try:
+            batch.exception()  # waits; if a signal's handler raises, the next call continues with this step
+        except CancelledError:
+            raise _closed() from None
         self._steps.popleft()
         self._at = self._after(self._at)
         self._read_ahead()
@@ -128,8 +154,9 @@ class CachedDataset:
         if self._read_to is None:
             self._read_to = self._at
         while len(self._steps) < self._ahead:
-            self._steps.append(Future())
-            self._reading.submit(self._read, self._read_to, self._steps[-1])
+            batch = Future()
+            self._reading.submit(self._read, self._read_to, batch)
+            self._steps.append(batch)
             self._read_to = self._after(self._read_to)
 
     def _after(self, at):
@@ -159,3 +186,8 @@ class CachedDataset:
     def _collated(self, samples):
         """Calls run in order, so that those of these samples have begun: none waits for this thread."""
         return self._collate([sample.result() for sample in samples])
+
+
+def _closed():
+    return syncopate.Misuse("this CachedDataset was closed; take steps before close() and inside the `with` block, or make another one, which "
+                            "continues with load_state_dict(closed.state_dict())")

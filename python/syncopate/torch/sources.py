@@ -45,18 +45,39 @@ class FolderSource:
 
 
 class TarSource:
-    """The regular files in a tar file that is not compressed, in its order. Labels are as in a folder."""
+    """The regular files in a tar file that is not compressed, in its order. Labels are as in a folder.
+
+    A hard link is a file with the bytes of its target; other links are left out. The file is open until `close`. Raises
+    Misuse for a sparse member and for a hard link whose target is not in the archive before it.
+    """
 
     def __init__(self, path):
         self.path = Path(path)
         with tarfile.open(self.path, "r:") as archive:
-            members = [member for member in archive if member.isreg() and not _is_hidden(member.name)]
+            members = list(self._members(archive))
         self._file = self.path.open("rb", buffering=0)
         status = os.fstat(self._file.fileno())
         self._version = f"{self.path.name}/{status.st_size}/{status.st_mtime_ns}"
-        self._names = [member.name for member in members]
-        self._parts = [(member.offset_data, member.size) for member in members]
+        self._names = [name for name, _ in members]
+        self._parts = [(content.offset_data, content.size) for _, content in members]
         self.classes, self.labels = _classes_of(self._names)
+
+    def _members(self, archive):
+        """(name, the member with the bytes) of each file."""
+        contents = {}  # of the regular files and links so far, by path
+        for member in archive:
+            if not member.isreg() and not member.islnk():
+                continue
+            content = member if member.isreg() else contents.get(os.path.normpath(member.linkname))
+            contents[os.path.normpath(member.name)] = content
+            if _is_hidden(member.name):
+                continue
+            if content is None:
+                raise syncopate.Misuse(f"{member.name} in {self.path} is a hard link to {member.linkname}, which is not in the archive before it; "
+                                       "make the archive with `tar --hard-dereference`")
+            if content.issparse():
+                raise syncopate.Misuse(f"{member.name} in {self.path} is stored as a sparse file; make the archive without `--sparse`")
+            yield member.name, content
 
     def __len__(self):
         return len(self._parts)
@@ -78,6 +99,10 @@ class TarSource:
         """Size and modification time of the archive."""
         return self._version
 
+    def close(self):
+        """Close the file; no record can be read afterwards. A CachedDataset that was given a path does it."""
+        self._file.close()
+
 
 class ThrottledSource:
     """A source with sizes whose reads, of all threads together, have this rate: it emulates a network file system.
@@ -98,6 +123,8 @@ class ThrottledSource:
         return self._limited.read(index)
 
     def __getattr__(self, name):
+        if name.startswith("_"):  # also `_source`, before it is set, as in a copy
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}")
         return getattr(self._source, name)
 
 

@@ -4,36 +4,48 @@ import queue
 import threading
 from concurrent.futures import Future
 
+import syncopate
+
 
 class Threads:
-    """`count` threads. `end` drops the calls that have not begun.
+    """`count` threads. `end` cancels the calls that have not begun.
 
     They are daemons: the interpreter joins other threads before it runs the functions of atexit, which end a call that waits
     for other ranks.
     """
 
     def __init__(self, count):
-        self._calls = queue.SimpleQueue()
+        self._calls, self._has_ended = queue.SimpleQueue(), False
+        self._changing = threading.RLock()  # a signal's handler may call `end` during `submit`
         self._threads = [threading.Thread(target=_run, args=(self._calls,), daemon=True) for _ in range(count)]
         for thread in self._threads:
             thread.start()
 
     def submit(self, call, *arguments, into=None):
-        """A future of `call(*arguments)`: `into`, or a new one."""
+        """A future of `call(*arguments)`: `into`, or a new one. Raises Misuse after `end`."""
         future = into or Future()
-        self._calls.put((future, call, arguments))
+        with self._changing:
+            if self._has_ended:
+                raise syncopate.Misuse("the threads have ended; allowed: submit before end()")
+            self._calls.put((future, call, arguments))
         return future
 
     def end(self):
         """Return when no call runs."""
+        with self._changing:
+            if not self._has_ended:
+                self._has_ended = True
+                self._cancel()
+                self._stop()
+        for thread in self._threads:
+            thread.join()
+
+    def _cancel(self):
         while not self._calls.empty():
             try:
                 self._calls.get_nowait()[0].cancel()
             except queue.Empty:
                 break
-        self._stop()
-        for thread in self._threads:
-            thread.join()
 
     def _stop(self):
         for _ in self._threads:
