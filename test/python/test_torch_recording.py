@@ -3,7 +3,9 @@
 import json
 import shutil
 import subprocess
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import syncopate.torch
@@ -12,6 +14,7 @@ import torch_job
 from torch_recording import STEPS
 
 from syncopate import command
+from syncopate.torch import recording
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +83,33 @@ def test_an_optimizer_of_servers_is_refused(tmp_path):
 
 def test_an_earlier_run_is_replaced(folders):
     assert not (folders["plain"] / "rank-7.jsonl").exists()
+
+
+def test_event_files_of_an_earlier_run_are_removed(tmp_path):
+    old = tmp_path / "events.out.tfevents.1.host"
+    old.write_bytes(b"")
+    net = torch.nn.Linear(1, 1)
+    with recording.Recorder(tmp_path, net, torch.optim.SGD(net.parameters(), 0.1)):
+        assert not old.exists()
+
+
+@pytest.mark.parametrize("is_reported", [True, False])
+def test_an_evaluation_is_no_forward_pass_of_a_step(tmp_path, monkeypatch, is_reported):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(recording, "time", SimpleNamespace(time=time.time, perf_counter=lambda: clock.now))
+    net = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    with recording.Recorder(tmp_path, net, optimizer) as record:
+        for _ in range(2):
+            clock.now += 1
+            net(torch.ones(1, 1)).sum().backward()
+            optimizer.step()
+            record.step(loss=0, samples=1)
+            with torch.no_grad():
+                net(torch.ones(1, 1))
+            clock.now += 100
+            if is_reported:
+                record.evaluation(epoch=1, loss=0)
+    first, second = (line for line in lines_of(tmp_path / "rank-0.jsonl") if line["event"] == "step")
+    assert (first["step_s"], second["step_s"]) == (1, 1 if is_reported else 101)
+    assert second["forward_s"] == 0 and second["input_s"] == second["step_s"]

@@ -61,7 +61,8 @@ class Recorder:
     def __enter__(self):
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.rank == 0:
-            for stale in (*self.folder.glob("rank-*.jsonl"), *self.folder.glob("trace-*.jsonl"), self.folder / "run.json"):
+            for stale in (*self.folder.glob("rank-*.jsonl"), *self.folder.glob("trace-*.jsonl"),
+                          *self.folder.glob("events.out.tfevents.*"), self.folder / "run.json"):
                 stale.unlink(missing_ok=True)
         if self.ranks > 1:  # no rank writes before rank 0 has cleared the folder
             (dist if dist.is_initialized() else self._optimizer.group).barrier()
@@ -92,6 +93,8 @@ class Recorder:
 
     def _mark(self, phase):
         """The first forward pass of a step counts, and the last mark of each other phase: micro-batches are one step."""
+        if phase in ("forward", "backward") and not torch.is_grad_enabled():
+            return  # an evaluation
         if phase != "forward" or phase not in self._marks:
             self._marks[phase] = time.perf_counter()
             if self._sharded and phase == "backward":
@@ -165,12 +168,13 @@ class Recorder:
                 file.write(json.dumps(row) + "\n")
 
     def evaluation(self, *, epoch, accuracy=None, loss=None):
-        """Values of the held-out samples after `epoch` epochs, which may be a fraction."""
+        """Values of the held-out samples after `epoch` epochs, which may be a fraction. Called between steps: the next one begins here."""
         self._last = {name: float(value) for name, value in (("accuracy", accuracy), ("loss", loss)) if value is not None}
         self._write({"event": "epoch", "epoch": epoch, "step": self._steps, **self._last})
         if self._tensorboard:
             for name, value in self._last.items():
                 self._tensorboard.add_scalar(f"evaluation/{name}", value, self._steps)
+        self._begin_step()
 
     def __exit__(self, kind, error, trace):
         for hook in self._hooks:
