@@ -42,5 +42,6 @@ def test_what_gloo_does_not_have():
         assert facts["messages"] == [10 * left + tag for tag in range(3)]
         assert facts["coalesced"] == [0, 3, 6]
         assert facts["generations"] == [size, size]
-        bitwise, anybody = facts["refused"]
+        bitwise, later, anybody = facts["refused"]
+        assert later == bitwise
         assert "BAND of torch.float32" in bitwise and "any source" in anybody

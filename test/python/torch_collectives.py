@@ -215,10 +215,18 @@ def blocking(rank, counts):
     return received
 
 
+def waited_for_later(work):
+    """`is_completed` has made the result then, and raises nothing."""
+    while not work.is_completed():
+        pass
+    work.wait()
+
+
 def refusals(rank):
     """Texts of what is refused, by every rank alike."""
     texts = []
     for call in (lambda: dist.all_reduce(torch.zeros(3), ReduceOp.BAND),
+                 lambda: waited_for_later(dist.all_reduce(torch.zeros(3), ReduceOp.BAND, async_op=True)),
                  lambda: dist.recv(torch.zeros(1))):
         try:
             call()

@@ -1,10 +1,12 @@
 """The hook for DDP against plain DDP, a synchronizer and NumPy, on the same gradients in the same processes."""
 
 import copy
+import datetime
 import io
 import pickle
 import sys
 from pathlib import Path
+from unittest import mock
 
 import numpy
 import torch
@@ -179,6 +181,32 @@ def refused():
     return [text for text in texts if "allowed" not in text] if len(texts) == 2 else ["nothing was refused"]
 
 
+def ended(rank):
+    """A state that was closed, twice, has left its group and rejects further buckets."""
+    state = syncopate.torch.HookState()
+    net = wrapped(state)
+    train(net, rank, range(1))
+    state.close()
+    state.close()
+    try:
+        backward(net, rank, 1)
+    except (RuntimeError, syncopate.Misuse) as error:
+        return [] if "was closed" in str(error) else [str(error)]
+    return ["a bucket was taken"]
+
+
+def timeouts(rank):
+    """Those of the process group, unless there is one of its own."""
+    del rank
+    short = dist.new_group(timeout=datetime.timedelta(seconds=77))
+    joined = []
+    with mock.patch.object(syncopate.torch.meeting, "join", lambda *arguments: joined.append(arguments[-1])):
+        syncopate.torch.meeting.own_group()
+        syncopate.torch.meeting.own_group(short)
+        syncopate.torch.meeting.own_group(short, 5)
+    return [] if joined == [1800, 77, 5] else joined
+
+
 def own_codec(rank):
     """A codec in Python with the bits of the library's, also after its state has been pickled."""
     nets = []
@@ -199,7 +227,7 @@ def everything(rank, size, store):
     backend = "syncopate" if syncopate.torch.Backend.is_supported() else "gloo"  # the hook has a group of its own
     dist.init_process_group(backend, init_method=store, rank=rank, world_size=size)
     wrong = {"bits": same_bits_without_codec(rank), "residuals": residuals_in_numpy(rank), "resumed": resumed(rank),
-             "uneven": uneven(rank), "refused": refused(), "own codec": own_codec(rank)}
+             "uneven": uneven(rank), "refused": refused(), "own codec": own_codec(rank), "ended": ended(rank), "timeouts": timeouts(rank)}
     if size == 2:  # then every order of adding gives the same bits, so that other buckets compare
         wrong |= {codec: law_of_the_synchronizer(rank, codec, options) for codec, options in CODECS.items()}
         wrong |= {f"{codec} in bfloat16": half_model(rank, codec) for codec in HALF_CODECS}

@@ -170,10 +170,26 @@ def hooks(group):
     return [kind for kind in kinds if called.count(kind) != 1]
 
 
+def ends(group, rank, size):
+    """After `close` another wrapper takes over the parameters; the group that was given stays open."""
+    net, alone = model(), model()
+    for step in range(2):
+        optimizer = syncopate.torch.DistributedOptimizer(torch.optim.SGD(net.parameters(), 0.1), net, group=group)
+        for of, part in ((net, own(rank, size)), (alone, slice(None))):
+            samples, targets = (tensor[part] for tensor in batch(step))
+            of.zero_grad()
+            (of(samples) - targets).square().mean().backward()
+        optimizer.step()
+        optimizer.close()
+        torch.optim.SGD(alone.parameters(), 0.1).step()
+    same = [torch.allclose(a, b, atol=1e-6) for a, b in zip(net.parameters(), alone.parameters(), strict=True)]
+    return [] if all(same) else [f"weights: {same}"]
+
+
 def everything(rank, size, store):
     """Returns what is wrong, by name."""
     with syncopate.Group.join(rank=rank, size=size, rendezvous=store + "-folder") as group:
-        wrong = {part.__name__: part(group, rank, size) for part in (as_alone, micro_batches, skipped_steps, half_models)}
+        wrong = {part.__name__: part(group, rank, size) for part in (as_alone, micro_batches, skipped_steps, half_models, ends)}
         wrong["hooks"] = hooks(group)
         wrong["refused"] = refusals(group)
     return wrong

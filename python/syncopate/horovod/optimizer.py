@@ -102,13 +102,6 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
             self.synchronizer.ready(i)
         self.synchronizer.wait()
 
-    def close(self):
-        """Leave its group; gradients of later backward passes stay local."""
-        for hook in self._hooks:
-            hook.remove()
-        self.synchronizer.close()
-        self.group.close()
-
 
 def _named(optimizer, named_parameters):
     """(name, parameter) of those that the optimizer updates, in the order given."""

@@ -49,15 +49,16 @@ class HookState:
     codec, exchange, algorithm: names from `syncopate info`; exchange ends with gradients. codec may be a syncopate.Codec,
     and catalogue has those that it names. feedback: a kind, or a syncopate.Feedback. Every rank gives the same. The state
     can be pickled, as can `state_dict()`; it differs from rank to rank, and belongs to parameters by name, so that DDP may
-    form other buckets. A loaded one needs `attach(model)`.
+    form other buckets. A loaded one needs `attach(model)`. timeout_s: of its exchanges; by default the process group's.
 
     codec="auto:A+B": the first steps are uncoded; then each codec is timed on copies of the buckets, `choice` has the one
     that makes the step shortest and why, and it is used from then on, after loading too.
     """
 
-    def __init__(self, model=None, process_group=None, *, timeout_s=1800, **coding):
+    def __init__(self, model=None, process_group=None, *, timeout_s=None, **coding):
         self.coding, self._timeout_s = choosing.named(coding), timeout_s
         self._model = self._process_group = self._group = self._combiner = self._saved = None
+        self._is_closed = False
         self._thread = self._exchanging = None  # the first also encodes and decodes while the second exchanges
         self.choice, self.timeline, self._copies = None, choosing.Timeline(), []
         self.observer = None  # called with the indices of each combined bucket and its (phase, begin, end), on another thread
@@ -113,7 +114,10 @@ class HookState:
         self._take(state)
 
     def close(self):
-        """Leave the group of this state; buckets that are under way end first."""
+        """Leave the group of this state, on every rank; buckets that are under way end first, and none may follow."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         if self._combiner is not None:
             self._thread.submit(lambda: None).result()  # what is encoded has been given to the second thread
             self._exchanging.shutdown()
@@ -124,6 +128,8 @@ class HookState:
 
     def combine(self, bucket):
         """Start averaging a bucket of DDP's; a future of its memory."""
+        if self._is_closed:
+            raise syncopate.Misuse("this state was closed; make another HookState, and register its hook")
         if self._thread is None:
             self._begin()
         placed = [(self._index[parameter], gradient.detach())

@@ -17,7 +17,8 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
     """torch's DistributedDataParallel, with its arguments; `hook` averages the gradients, in a group of its own.
 
     codec, catalogue, feedback, dense_below, exchange, algorithm, seed: those of HookState, equal on all ranks. codec="auto:A+B"
-    chooses after a few steps; `choice` says which and why, and so does the logger "syncopate".
+    chooses after a few steps; `choice` says which and why, and so does the logger "syncopate". Buckets then stay those of uncoded
+    gradients.
 
     Without `bucket_cap_mb` or `bucket_cap_mb_list` the constructor exchanges vectors of two sizes, and buckets follow from
     their times, the number of ranks and the model. A warning says when the exchange is so short that nothing can help.
@@ -28,7 +29,7 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
     equal sizes also with a sample.
 
     `state_dict()` is torch's. `codec_state()` has what the codec keeps of the gradients, which is this rank's own. A pickle
-    has both, and is loaded into the process group that exists then.
+    has both, and is loaded into the process group that exists then. `close()` leaves the group.
     """
 
     def __init__(self, module, *args, codec="none", feedback="auto", sample=None, loss=None, policy="exact_dp", **options):
@@ -64,6 +65,10 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
     def load_codec_state(self, state):
         """Load what `codec_state()` gave; codec and feedback must be the same."""
         self.hook_state.load_state_dict(state)
+
+    def close(self):
+        """Leave the group of the hook, on every rank; `module` has the weights. No backward pass may follow."""
+        self.hook_state.close()
 
     def forward(self, *inputs, **kwargs):
         """The module's output."""

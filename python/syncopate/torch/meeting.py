@@ -7,22 +7,35 @@ import secrets
 import socket
 import time
 
+import torch
 import torch.distributed as dist
 
 import syncopate
 
+DEFAULT_TIMEOUT_S = 1800  # torch's
+_REFUSED = "refused:"  # in the place of an address: why rank 0 has none
 
-def own_group(process_group=None, timeout_s=1800):
+
+def own_group(process_group=None, timeout_s=None):
     """A group of its own for the ranks of a process group, of any backend; without torch.distributed, of the job's ranks.
 
-    Its operations keep their order whatever the process group does at the same time.
+    Its operations keep their order whatever the process group does at the same time. timeout_s: by default the process group's.
     """
     if not dist.is_initialized():
-        return syncopate.Group.join(timeout_s=timeout_s)
+        return syncopate.Group.join(timeout_s=timeout_s or DEFAULT_TIMEOUT_S)
     process_group = process_group or dist.group.WORLD
+    timeout_s = timeout_s or _timeout_of(process_group)
     _, store = dist.distributed_c10d._world.pg_map[process_group]
     rank = process_group.rank()
     return join(generation(dist.PrefixStore("syncopate/own", store), rank), rank, process_group.size(), timeout_s)
+
+
+def _timeout_of(process_group):
+    """That of `init_process_group(timeout=…)`, in seconds, if its backend has this option."""
+    try:
+        return process_group._get_backend(torch.device("cpu")).options._timeout.total_seconds()
+    except (AttributeError, RuntimeError):  # no backend for the CPU, or one without such options
+        return DEFAULT_TIMEOUT_S
 
 
 def generation(store, rank):
@@ -40,12 +53,15 @@ def join(store, rank, size, timeout_s):
     store.set(hosts[rank], _host())
     if rank == 0 and _come(store, hosts, deadline):
         is_one_host = len({store.get(host) for host in hosts}) == 1
-        store.set("meeting", f"local://{secrets.token_hex(16)}" if is_one_host else _own_address())
+        store.set("meeting", f"local://{secrets.token_hex(16)}" if is_one_host else _address_or_reason())
     if not _come(store, ["meeting"], deadline):
         missing = [other for other, host in enumerate(hosts) if not store.check([host])] or [0]
         raise _timeout(f"connecting a group of {size} ranks did not finish within the timeout of {timeout_s:g} s; missing: "
                        f"{_ranks(missing)}", rank, missing[0])
-    return syncopate.Group.join(rank=rank, size=size, rendezvous=store.get("meeting").decode(), timeout_s=timeout_s,
+    meeting = store.get("meeting").decode()
+    if meeting.startswith(_REFUSED):
+        raise syncopate.Misuse(meeting.removeprefix(_REFUSED))
+    return syncopate.Group.join(rank=rank, size=size, rendezvous=meeting, timeout_s=timeout_s,
                                 join_timeout_s=_left(deadline).total_seconds())
 
 
@@ -117,6 +133,13 @@ def _host():
     """Equal for processes that reach each other by local sockets: one kernel, one network namespace."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip() + os.readlink("/proc/self/ns/net")
+
+
+def _address_or_reason():
+    try:
+        return _own_address()
+    except (syncopate.Misuse, OSError) as error:  # every rank raises it
+        return f"{_REFUSED}rank 0: {error}"
 
 
 def _own_address():

@@ -23,12 +23,13 @@ class DistributedOptimizer(Wrapping):
 
     def __init__(self, optimizer, model, *, group=None, weights=True, **options):
         self._attach(optimizer, parameters.updated(optimizer, model), group or meeting.own_group(), weights, options)
+        self._has_own_group = group is None
         parameters.become_those_of_rank_0(self.group, model)
 
     def _attach(self, optimizer, named, group, weights, options):
         """Make the synchronizer of these parameters, whose backward passes use it from now on."""
         super().__init__(optimizer)
-        self._named, self.group = named, group
+        self._named, self.group, self._has_own_group = named, group, True
         if isinstance(optimizer, RuleOptimizer):
             optimizer.share_norms(group)
         values = parameters.weights(self._named) if weights else []
@@ -108,6 +109,14 @@ class DistributedOptimizer(Wrapping):
     def register_step_post_hook(self, hook):
         """Called by the wrapped optimizer's step."""
         return self.optimizer.register_step_post_hook(hook)
+
+    def close(self):
+        """Leave the group, on every rank: gradients of later backward passes stay local. A group that was given stays open."""
+        for hook in self._hooks:
+            hook.remove()
+        self.synchronizer.close()
+        if self._has_own_group:
+            self.group.close()
 
     def __getstate__(self):
         raise syncopate.Misuse("a DistributedOptimizer belongs to its group; save state_dict() and synchronizer.save()")

@@ -1,6 +1,7 @@
 """Works: the objects that a collective returns to torch, to wait for, and their futures, which complete with the tensors."""
 
 import threading
+import time
 import warnings
 
 import torch
@@ -50,17 +51,18 @@ class Pending(Work):
         super().__init__()
         self._works, self._tensors, self._finish = works, tensors, finish
         self._completions = completions
-        self._once, self._future = threading.Lock(), None
+        self._once, self._future, self._error = threading.Lock(), None, None
         if finish is not None:
             works[-1].then(lambda _: self._complete_later(None))
 
     def wait(self, timeout=None):
         """Return when the tensors hold the result; raise the error that names the rank."""
         seconds = timeout.total_seconds() if timeout else 0
+        deadline = time.monotonic() + seconds
         for work in self._works:
             if seconds <= 0:
                 work.wait()
-            elif not work.wait_for(seconds):
+            elif not work.wait_for(max(deadline - time.monotonic(), 0)):
                 raise syncopate.Timeout(f"the operation did not end within {seconds} s; it goes on")
         self._end()
         return True
@@ -78,7 +80,7 @@ class Pending(Work):
             return False
         try:
             return self.wait()
-        except syncopate.Error:
+        except Exception:  # noqa: BLE001: `wait` raises it to who asks for it
             return False
 
     def result(self):
@@ -114,14 +116,19 @@ class Pending(Work):
             return
         try:
             self.wait()
-        except syncopate.Error:  # who waits gets it too
+        except Exception:  # noqa: BLE001: `wait` raises it to every caller
             pass
 
     def _end(self):
         with self._once:
             finish, self._finish = self._finish, None
             if finish is not None:
-                finish()
+                try:
+                    finish()
+                except Exception as error:  # noqa: BLE001: `wait` raises it; this may be another thread
+                    self._error = error
+        if self._error is not None:
+            raise self._error
 
 
 class _Question(threading.local):
