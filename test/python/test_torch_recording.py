@@ -42,7 +42,17 @@ def test_bytes_and_buckets_are_those_of_the_library(folders, kind):
     (row,) = command.rows("report", folders[kind])
     assert 0 < row["wire_bytes_per_step"] < row["gradient_bytes"] / 2  # a tenth of the large gradients, and their indices
     run = json.loads((folders[kind] / "run.json").read_text())
+    assert (run["codec"], run["exchange"]) == ("topk:0.1", "allreduce")
     assert sum(bucket["bytes"] for bucket in run["buckets"]) == row["gradient_bytes"]
+
+
+def test_the_codec_that_was_chosen_is_recorded(tmp_path):
+    state = SimpleNamespace(coding={"codec": "auto:topk:0.01+none"}, choice=None)
+    net = torch.nn.Linear(2, 2)
+    recorder = recording.Recorder(tmp_path, net, torch.optim.SGD(net.parameters(), 0.1), hook_state=state)
+    assert recorder._coding()["codec"] == "auto:topk:0.01+none"
+    state.choice = SimpleNamespace(codec="none")
+    assert recorder._coding()["codec"] == "none"
 
 
 def test_a_divided_step_has_its_bytes_in_the_next_one(folders):

@@ -3,7 +3,7 @@
 import torch
 
 import syncopate
-from syncopate.torch import meeting, parameters
+from syncopate.torch import choosing, meeting, parameters
 from syncopate.torch.ruled import RuleOptimizer
 from syncopate.torch.wrapping import Wrapping
 
@@ -32,6 +32,8 @@ class DistributedOptimizer(Wrapping):
         self._named, self.group, self._has_own_group = named, group, True
         if isinstance(optimizer, RuleOptimizer):
             optimizer.share_norms(group)
+        coding = choosing.named(options)
+        self.coding = {"codec": coding.get("codec", "none"), "exchange": coding.get("exchange", "allreduce")}
         values = parameters.weights(self._named) if weights else []
         self.synchronizer = syncopate.Synchronizer(self.group, parameters.gradients(self._named), weights=values, **options)
         self._views = [torch.from_dlpack(self.synchronizer.gradient(i)) for i in range(len(self._named))]

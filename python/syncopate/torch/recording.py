@@ -224,13 +224,14 @@ class Recorder:
     def _coding(self):
         """The known part of the exchange: its buckets, and the codec."""
         if self._synchronizer is not None:
-            exchange = {"exchange": "sharded"} if self._sharded else {}
-            return exchange | {"buckets": [{"first": bucket.first, "last": bucket.last, "bytes": bucket.bytes}
+            coding = {"exchange": "sharded"} if self._sharded else self._optimizer.coding
+            return coding | {"buckets": [{"first": bucket.first, "last": bucket.last, "bytes": bucket.bytes}
                                            for bucket in self._synchronizer.buckets()]}
         if self._hook_state is None:
             return {}
         buckets = [{"first": first, "last": last, "bytes": size} for (first, last), size in sorted(self._buckets.items(), reverse=True)]
-        return {"codec": self._hook_state.coding.get("codec", "none"), "exchange": self._hook_state.coding.get("exchange", "allreduce"),
+        choice = self._hook_state.choice  # of "auto:A+B", once it is made
+        return {"codec": choice.codec if choice else self._hook_state.coding.get("codec", "none"), "exchange": self._hook_state.coding.get("exchange", "allreduce"),
                 "buckets": buckets}
 
 
