@@ -1,5 +1,8 @@
 """A model of torch is measured and planned, and stays as it was; the plan's buckets are DDP's."""
 
+import collections
+import dataclasses
+import types
 import warnings
 
 import pytest
@@ -52,6 +55,58 @@ def test_a_profile_is_in_the_order_of_arrival_and_begins_with_what_gets_no_gradi
 
     names = [layer.name for layer in syncopate.torch.profile(Crossed(), torch.randn(16, 4)).layers]
     assert names == ["unused.weight", "unused.bias", "first.weight", "first.bias", "last.weight", "last.bias"]
+
+
+class Language(nn.Module):
+    """Keyword arguments and an output as in Hugging Face's models: a mapping with nested, integer and missing values."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head, self.unused = nn.Embedding(10, 4), nn.Linear(4, 10), nn.Linear(4, 1)
+
+    def forward(self, *, input_ids, scale):
+        hidden = self.embedding(input_ids) * scale
+        return collections.OrderedDict(logits=self.head(hidden), hidden_states=(hidden, [hidden.detach()]), ids=input_ids,
+                                       attentions=None, cache=object())
+
+
+def test_a_dict_or_another_mapping_is_keyword_arguments():
+    sample = {"input_ids": torch.zeros(2, 3, dtype=torch.int64), "scale": 2.0}
+    for given in (sample, collections.UserDict(sample)):  # the second as Hugging Face's BatchEncoding
+        layers = syncopate.torch.profile(Language(), given).layers
+        assert [layer.name for layer in layers] == ["unused.weight", "unused.bias", "embedding.weight", "head.weight", "head.bias"]
+        assert all(layer.backward_s > 0 for layer in layers[2:])
+
+
+@dataclasses.dataclass
+class Output:
+    values: object
+    other: object = None
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda x: (x, x), lambda x: [x, None, x], lambda x: {"a": x, "b": {"c": (x, 3)}}, lambda x: Output(x, Output([x])),
+    lambda x: (x, x, x.detach(), x.argmax(), 7, "text", None), lambda x: types.MappingProxyType({"a": x, "b": x})])
+def test_the_default_loss_sums_what_depends_on_a_parameter(wrap):
+    class Wrapped(nn.Linear):
+        def forward(self, x):
+            return wrap(super().forward(x))
+
+    seen = []
+    net = Wrapped(4, 2)
+    net.weight.register_hook(lambda gradient: seen.append(gradient.clone()))
+    syncopate.torch.profile(net, torch.ones(3, 4), steps=1)
+    assert seen and all(torch.equal(gradient, torch.full((2, 4), 6.0)) for gradient in seen)  # 3 rows, twice
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x.detach(), lambda x: {"best": x.argmax(), "loss": None}, lambda _: None, lambda _: ()])
+def test_an_output_without_a_gradient_needs_a_loss(wrap):
+    class Wrapped(nn.Linear):
+        def forward(self, x):
+            return wrap(super().forward(x))
+
+    with pytest.raises(syncopate.Misuse, match="loss="):
+        syncopate.torch.profile(Wrapped(4, 2), torch.ones(3, 4))
 
 
 def test_a_plan_weighs_policies_and_codecs():

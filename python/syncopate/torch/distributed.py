@@ -23,10 +23,10 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
     Without `bucket_cap_mb` or `bucket_cap_mb_list` the constructor exchanges vectors of two sizes, and buckets follow from
     their times, the number of ranks and the model. A warning says when the exchange is so short that nothing can help.
 
-    sample: the module's argument, or a tuple of them, on every rank. The constructor then measures the backward pass too, and
-    DDP forms the buckets of `policy` ("exact_dp", "mg_wfbp" ...), which differ in size. loss: a function of the output that
-    gives a scalar; by default the sum of all elements. Before torch 2.11, and with several types of parameters, buckets have
-    equal sizes also with a sample.
+    sample: the module's argument, a tuple of arguments, or a dict of keyword arguments, on every rank. The constructor then
+    measures the backward pass too, and DDP forms the buckets of `policy` ("exact_dp", "mg_wfbp" ...), which differ in size.
+    loss: a function of the output that gives a scalar; by default as `profile`. Before torch 2.11, and with several types of
+    parameters, buckets have equal sizes also with a sample.
 
     `state_dict()` is torch's. `codec_state()` has what the codec keeps of the gradients, which is this rank's own. A pickle
     has both, and is loaded into the process group that exists then. `close()` leaves the group.

@@ -1,12 +1,15 @@
 """Predicts the gain for an unchanged model: layer times of any module, and a plan from them."""
 
 import contextlib
+import dataclasses
 import statistics
 import time
 import warnings
+from collections.abc import Mapping
 
 import torch
 
+import syncopate
 from syncopate import foresight
 from syncopate.torch import parameters
 
@@ -16,13 +19,15 @@ WORTH = 0.05  # of a step: less is lost in the differences between steps
 def profile(model, sample, *, loss=None, steps=7, name=None):
     """Measure a Profile: forward time, and when the backward pass has each gradient; medians over `steps` steps.
 
-    sample: the model's argument, or a tuple of them. loss: a function of the output that gives a scalar; by default the sum
-    of all its elements. Layers are in the reverse of the order in which gradients arrive; those without one come first. The
-    model's gradients, mode, weights and buffers and torch's random numbers are left as they were.
+    sample: the model's argument, a tuple of arguments, or a dict of keyword arguments. loss: a function of the output that
+    gives a scalar; by default the sum of the floating-point tensors in it that depend on a parameter. Raises Misuse if there
+    is none. Layers are in the reverse of the order in which gradients arrive; those without one come first. The model's
+    gradients, mode, weights and buffers and torch's random numbers are left as they were.
     """
     named = parameters.trained(model)
+    call = _call(model, sample)
     with _left_as_it_is(model, named):
-        passes = [_measured(named, model, sample if isinstance(sample, tuple) else (sample,), loss or _sum) for _ in range(steps + 1)]
+        passes = [_measured(named, call, loss or _sum) for _ in range(steps + 1)]
     forward_s = statistics.median(one[0] for one in passes[1:])  # the first one allocates
     backward_s = [statistics.median(column) for column in zip(*(one[1] for one in passes[1:]), strict=True)]
     layers = [foresight.Layer(text, parameter.numel(), backward_s[i], parameter.element_size(),
@@ -55,10 +60,33 @@ def _warn_if_nothing_helps(worst):
                       f"{1e3 * worst.iteration_s:.1f} ms by {1e3 * gain_s:.1f} ms, and no policy or codec can save more", stacklevel=3)
 
 
+def _call(model, sample):
+    """A function that calls the model with the sample."""
+    if isinstance(sample, Mapping):
+        return lambda: model(**sample)
+    return lambda: model(*(sample if isinstance(sample, tuple) else (sample,)))
+
+
 def _sum(output):
+    """The default loss. Raises Misuse if nothing in the output depends on a parameter."""
+    sums = [tensor.sum() for tensor in _tensors(output) if tensor.is_floating_point() and tensor.requires_grad]
+    if not sums:
+        raise syncopate.Misuse(f"the model's output, of type {type(output).__name__}, has no floating-point tensor that requires a gradient; "
+                               "pass loss=, a function of the output that gives a scalar")
+    return sum(sums)
+
+
+def _tensors(output):
+    """The tensors of nested tuples, lists, mappings and dataclasses; other objects have none."""
     if isinstance(output, torch.Tensor):
-        return output.sum()
-    return sum(_sum(one) for one in (output.values() if isinstance(output, dict) else output))
+        return [output]
+    if isinstance(output, Mapping):
+        parts = output.values()
+    elif dataclasses.is_dataclass(output):
+        parts = [getattr(output, field.name) for field in dataclasses.fields(output)]
+    else:
+        parts = output if isinstance(output, tuple | list) else ()
+    return [tensor for part in parts for tensor in _tensors(part)]
 
 
 @contextlib.contextmanager
@@ -76,7 +104,7 @@ def _left_as_it_is(model, named):
             buffer.copy_(before)
 
 
-def _measured(named, model, arguments, loss):
+def _measured(named, call, loss):
     """Seconds of one forward pass, for each gradient those between the one before and it, and their order of arrival."""
     done = {}
     hooks = [parameter.register_post_accumulate_grad_hook(lambda _, i=i: done.__setitem__(i, time.perf_counter()))
@@ -85,7 +113,7 @@ def _measured(named, model, arguments, loss):
         for _, parameter in named:
             parameter.grad = None
         begin = time.perf_counter()
-        value = loss(model(*arguments))
+        value = loss(call())
         backward = before = time.perf_counter()
         value.backward()
     finally:
