@@ -79,10 +79,21 @@ def asynchronous(rank, size):
     for group in groups:
         cases += [("group", group[0], total), ("integers of a group", group[1], total.long())]
     cases.append(("group in place", second, total))
+    pair = [of(rank, rows=rank), of(rank, torch.int64)]
+    gathered = hvd.grouped_allgather_async(pair, name="pair")
+    scattered = hvd.grouped_reducescatter_async([of(rank), of(rank, torch.int64, size + 1)], op=hvd.Sum, postscale_factor=2.0)
+    parts, rows = hvd.synchronize(scattered), hvd.synchronize(gathered)
+    cases += [("rows of a group", rows[0], torch.cat([of(r, rows=r) for r in range(size)])),
+              ("integer rows of a group", rows[1], torch.cat([of(r, torch.int64) for r in range(size)])),
+              ("parts of a group", parts[0], total.tensor_split(size)[rank] * 2),
+              ("integer parts of a group", parts[1],
+               stacked(size, dtype=torch.int64, rows=size + 1).sum(0).tensor_split(size)[rank] * 2)]
+    ended = [hvd.poll(scattered), hvd.poll(gathered)]
     pending = hvd.allreduce_async(of(rank), op=hvd.Sum)
     while not hvd.poll(pending):
         pass
-    return unlike([*cases, ("polled", hvd.synchronize(pending), total)])
+    wrong = [] if ended == [True, True] else [f"poll of groups: {ended}"]
+    return wrong + unlike([*cases, ("polled", hvd.synchronize(pending), total)])
 
 
 def moves(rank, size):
@@ -126,7 +137,11 @@ def gradients(rank, size):
         "allgather": (lambda own: hvd.allgather(own), lambda every: [torch.cat(every)] * size),
         "broadcast": (lambda own: hvd.broadcast(own, 1), lambda every: [every[1]] * size),
         "alltoall": (lambda own: hvd.alltoall(own, splits[rank])[0], pieces),
-        "reducescatter": (lambda own: hvd.reducescatter(own), lambda every: (sum(every) / size).tensor_split(size))
+        "reducescatter": (lambda own: hvd.reducescatter(own), lambda every: (sum(every) / size).tensor_split(size)),
+        "grouped allgather": (lambda own: sum(hvd.grouped_allgather([own, 2 * own])),
+                              lambda every: [3 * torch.cat(every)] * size),
+        "grouped reducescatter": (lambda own: sum(hvd.grouped_reducescatter([own, 2 * own])),
+                                  lambda every: (3 * sum(every) / size).tensor_split(size))
     }
     cases = []
     for name, (distributed, alone) in pairs.items():
@@ -305,6 +320,8 @@ def joining(rank, size):
             started = hvd.allreduce_async(of(rank))
             wrong += unlike([("allreduce", hvd.allreduce(of(rank), op=hvd.Sum, name="a"), sum(of(r) for r in active)),
                              ("allgather", hvd.allgather(of(rank)), torch.cat([of(r) for r in active])),
+                             ("group", hvd.synchronize(hvd.grouped_allgather_async([of(rank), of(rank)]))[1],
+                              torch.cat([of(r) for r in active])),
                              ("broadcast", hvd.broadcast(of(rank), active[0]), of(active[0])),
                              ("started", hvd.synchronize(started), sum(of(r) for r in active) / size)])
         last = hvd.join()
@@ -361,6 +378,8 @@ def refusals(rank, size):
         "splits": lambda: hvd.alltoall(one, [1] * size),
         "rows": lambda: hvd.alltoall(one[:1]),
         "no dimension": lambda: hvd.allgather(torch.tensor(1)),
+        "group": lambda: hvd.grouped_reducescatter_async([one, torch.tensor(1)]),
+        "number in a group": lambda: hvd.grouped_allgather_async([one, 3.0]),
         "set": lambda: hvd.add_process_set([0, size]),
         "same set": lambda: hvd.add_process_set(list(range(size))),
         "communicator": lambda: hvd.ProcessSet(7),

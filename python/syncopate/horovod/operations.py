@@ -26,6 +26,21 @@ class Handle:
         return self._result
 
 
+class _Several(Handle):
+    """Operations in progress, as one; their results are a list."""
+
+    def __init__(self, handles):
+        self._handles = handles
+
+    def ended(self):
+        """Whether all have ended."""
+        return all(handle.ended() for handle in self._handles)
+
+    def wait(self):
+        """The results. Raises what the first one failed with."""
+        return [handle.wait() for handle in self._handles]
+
+
 def synchronize(handle):
     """Wait for an operation and return its result."""
     if not isinstance(handle, Handle):
@@ -81,10 +96,10 @@ def _copied(tensor):
     return tensor.detach().clone() if isinstance(tensor, torch.Tensor) else tensor
 
 
-def _with_rows(call, process_set, tensor):
-    """As _usable, for a tensor that has rows."""
-    collectives = _usable(call, process_set, tensor)
-    if tensor.dim() == 0:
+def _with_rows(call, process_set, *tensors):
+    """As _usable, for tensors that have rows."""
+    collectives = _usable(call, process_set, *tensors)
+    if any(tensor.dim() == 0 for tensor in tensors):
         collectives.group.refuse(
             f"{call}: got a tensor without dimensions; allowed: one or more; pass tensor.reshape(1)")
     return collectives
@@ -162,19 +177,32 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
     return _differentiable("allreduce", process_set, tensor, reduced, reduced)
 
 
-def _gathering(tensor, name, process_set, blocking):
-    """The handle, and the numbers of rows of all ranks."""
-    collectives = _with_rows("allgather", process_set, tensor)
-    counts = torch.zeros(collectives.size(), dtype=torch.int64)
-    collectives.call("all_gather_single", name, counts, torch.tensor([len(tensor)]), blocking=True)
-    whole = tensor.new_empty((sum(counts.tolist()), *tensor.shape[1:]))
-    work = collectives.call("allgather", name, [list(whole.split(counts.tolist()))], [tensor], blocking=blocking)
-    return Handle(collectives, work, lambda: whole), counts
+def _gathering(tensors, name, process_set, blocking):
+    """The handle, and for each tensor the numbers of rows of all ranks."""
+    collectives = _with_rows("allgather", process_set, *tensors)
+    of_ranks = torch.zeros(collectives.size(), len(tensors), dtype=torch.int64)
+    own = of_ranks.new_tensor([len(tensor) for tensor in tensors])
+    collectives.call("all_gather_single", name, of_ranks, own, blocking=True)
+    counts = of_ranks.t().tolist()
+    wholes = [tensor.new_empty((sum(rows), *tensor.shape[1:])) for tensor, rows in zip(tensors, counts, strict=True)]
+    pieces = [list(whole.split(rows)) for whole, rows in zip(wholes, counts, strict=True)]
+    work = collectives.call("allgather", name, pieces, tensors, blocking=blocking)
+    return Handle(collectives, work, lambda: wholes), counts
+
+
+def grouped_allgather_async(tensors, name=None, process_set=global_process_set):
+    """As allgather_async, of several tensors; the result is a list."""
+    return _gathering(tensors, name, process_set, False)[0]
+
+
+def grouped_allgather(tensors, name=None, process_set=global_process_set):
+    """The rows of all ranks, of every tensor."""
+    return [allgather(tensor, name, process_set) for tensor in tensors]
 
 
 def allgather_async(tensor, name=None, process_set=global_process_set):
     """Start gathering the rows of all ranks; it waits until all have called it, because their numbers may differ."""
-    return _gathering(tensor, name, process_set, False)[0]
+    return _only(_gathering([tensor], name, process_set, False)[0])
 
 
 def allgather(tensor, name=None, process_set=global_process_set):
@@ -182,10 +210,10 @@ def allgather(tensor, name=None, process_set=global_process_set):
     own_rows = []
 
     def forward(own):
-        handle, counts = _gathering(own.detach(), name, process_set, True)
-        begin = sum(counts.tolist()[:process_set.rank()])
+        handle, (counts,) = _gathering([own.detach()], name, process_set, True)
+        begin = sum(counts[:process_set.rank()])
         own_rows.append(slice(begin, begin + len(own)))
-        return handle.wait()
+        return handle.wait()[0]
 
     def backward(gradient):
         return allreduce(gradient, name=name, op=Sum, process_set=process_set)[own_rows[0]]
@@ -289,6 +317,24 @@ def reducescatter(tensor, name=None, compression=Compression.none, op=Average, p
         return scaled(allgather(gradient, name, process_set), factor)
 
     return _differentiable("reducescatter", process_set, tensor, forward, backward)
+
+
+def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
+                                postscale_factor=1.0):
+    """Start the reduction of every tensor; this rank gets its part of the rows of each."""
+    _with_rows("reducescatter", process_set, *tensors)  # before the first one starts
+    return _Several([
+        reducescatter_async(tensor, name, op, process_set, prescale_factor, postscale_factor) for tensor in tensors
+    ])
+
+
+def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
+                          prescale_factor=1.0, postscale_factor=1.0):
+    """This rank's part of the rows of the reduction, of every tensor."""
+    return [
+        reducescatter(tensor, name, compression, op, process_set, prescale_factor, postscale_factor)
+        for tensor in tensors
+    ]
 
 
 def barrier(process_set=global_process_set):
