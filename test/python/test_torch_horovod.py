@@ -6,7 +6,7 @@ import torch_job
 REFUSED = {
     "adasum": "does not have the reduction Adasum; use op=hvd.Average", "adasum optimizer": "Adasum",
     "both": "give only op", "op": "op=7 is not a reduction", "number": "got float; allowed: torch.Tensor",
-    "device": "on meta", "sparse": "to_dense()", "root": "is not in the process set", "splits": "splits",
+    "device": "cpu:syncopate,cuda:nccl", "sparse": "to_dense()", "root": "is not in the process set", "splits": "splits",
     "rows": "without splits", "no dimension": "reshape(1)", "group": "reshape(1)",
     "number in a group": "got float; allowed: torch.Tensor", "set": "allowed: at least one", "same set": "already part",
     "communicator": "mpi4py", "comm": "process sets", "handle": "_async", "elastic": "elastic; use",

@@ -6,6 +6,7 @@ import syncopate
 from syncopate.horovod.compression import Compression
 from syncopate.horovod.job import global_process_set
 from syncopate.horovod.reductions import Average, Sum, as_torch, checked, chosen, scaled
+from syncopate.torch.memory import ELSEWHERE
 
 
 class Handle:
@@ -82,10 +83,10 @@ def _usable(call, process_set, *tensors):
         if not isinstance(tensor, torch.Tensor):
             collectives.group.refuse(
                 f"{call}: got {type(tensor).__name__}; allowed: torch.Tensor; broadcast_object moves other objects")
-        if tensor.device.type != "cpu":
+        if not tensor.is_cpu:
             collectives.group.refuse(
                 f"{call}: got a tensor on {tensor.device}; allowed: tensors on the CPU; pass tensor.cpu() and copy "
-                "the result back")
+                f"the result back; {ELSEWHERE}")
         if tensor.is_sparse:
             collectives.group.refuse(f"{call}: got a sparse tensor; pass tensor.to_dense()")
     return collectives

@@ -4,12 +4,17 @@ import torch
 from torch.utils.dlpack import to_dlpack
 
 
+ELSEWHERE = 'for tensors on GPUs, init_process_group(backend="cpu:syncopate,cuda:nccl") uses NCCL'  # ends refusals of them
+
+
 class Refusal(Exception):  # noqa: N818: it becomes Misuse
     """Why a call cannot be made; it becomes Misuse once the group knows of the call."""
 
 
 def dense(tensor):
-    """The tensor without its history. Raises Refusal for a sparse one."""
+    """The tensor without its history. Raises Refusal for a sparse one, and for one that is not on the CPU."""
+    if not tensor.is_cpu:
+        raise Refusal(f"a tensor on {tensor.device} cannot be used here; allowed: tensors on the CPU; {ELSEWHERE}")
     if tensor.layout is not torch.strided:
         raise Refusal(f"a sparse tensor ({tensor.layout}) of shape {tuple(tensor.shape)} cannot be used here; allowed: "
                       "all_reduce with SUM of torch.sparse_coo; else pass tensor.to_dense()")

@@ -3,6 +3,7 @@
 import torch
 
 import syncopate
+from syncopate.torch.memory import ELSEWHERE
 
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16"}
 
@@ -16,9 +17,9 @@ def trained(model):
 def usable(named):
     """These (name, parameter). Raises Misuse if the library cannot reduce the gradient of one."""
     for name, parameter in named:
-        if parameter.dtype not in DTYPES or parameter.device.type != "cpu":
+        if parameter.dtype not in DTYPES or not parameter.is_cpu:
             raise syncopate.Misuse(f"parameter {name} is of {parameter.dtype} on {parameter.device}; allowed: "
-                                   f"{', '.join(map(str, DTYPES))} on the CPU")
+                                   f"{', '.join(map(str, DTYPES))} on the CPU; {ELSEWHERE}")
     return named
 
 
