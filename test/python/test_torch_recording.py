@@ -34,7 +34,9 @@ def test_a_run_is_reported(folders, kind):
     (row,) = command.rows("report", folders[kind])
     assert (row["model"], row["ranks"], row["steps"], row["notes"]) == ("Sequential", 2, STEPS, [])
     assert row["digests_equal"] is True and row["accuracy"] == 0.5 and row["gradient_bytes"] == 4 * (40 * 200 + 200 + 200 * 200 + 200 + 804 + 1)
-    assert row["forward_s"] > 0 and row["backward_s"] > 0 and row["step_s"] > row["forward_s"] + row["backward_s"]
+    assert row["forward_s"] > 0 and row["backward_s"] > 0
+    for line in lines_of(folders[kind] / "rank-0.jsonl"):  # medians of phases do not add up to that of the step
+        assert line["event"] != "step" or line["forward_s"] + line["backward_s"] <= line["step_s"]
 
 
 @pytest.mark.parametrize("kind", ["ours", "optimizer"])
