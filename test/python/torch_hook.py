@@ -191,8 +191,13 @@ def ended(rank):
     try:
         backward(net, rank, 1)
     except (RuntimeError, syncopate.Misuse) as error:
-        return [] if "was closed" in str(error) else [str(error)]
-    return ["a bucket was taken"]
+        if "was closed" not in str(error):
+            return [str(error)]
+        try:
+            state.state_dict()
+        except syncopate.Misuse as refusal:
+            return [] if "save it before close()" in str(refusal) else [str(refusal)]
+    return ["a bucket was taken, or the state was given"]
 
 
 def timeouts(rank):

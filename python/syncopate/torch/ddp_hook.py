@@ -84,6 +84,8 @@ class HookState:
 
     def state_dict(self):
         """This rank's state after the last step, for a checkpoint of this rank's own."""
+        if self._is_closed:
+            raise syncopate.Misuse("this state was closed; save it before close()")
         choice, saved = self._kept() if self._combiner is None else self._thread.submit(self._kept).result()
         return {"coding": self._compared(), "choice": choice and vars(choice), "saved": saved}
 

@@ -22,9 +22,9 @@ def own_group(process_group=None, timeout_s=None):
     Its operations keep their order whatever the process group does at the same time. timeout_s: by default the process group's.
     """
     if not dist.is_initialized():
-        return syncopate.Group.join(timeout_s=timeout_s or DEFAULT_TIMEOUT_S)
+        return syncopate.Group.join(timeout_s=DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s)
     process_group = process_group or dist.group.WORLD
-    timeout_s = timeout_s or _timeout_of(process_group)
+    timeout_s = _timeout_of(process_group) if timeout_s is None else timeout_s
     _, store = dist.distributed_c10d._world.pg_map[process_group]
     rank = process_group.rank()
     return join(generation(dist.PrefixStore("syncopate/own", store), rank), rank, process_group.size(), timeout_s)

@@ -226,12 +226,12 @@ class Recorder:
         if self._synchronizer is not None:
             coding = {"exchange": "sharded"} if self._sharded else self._optimizer.coding
             return coding | {"buckets": [{"first": bucket.first, "last": bucket.last, "bytes": bucket.bytes}
-                                           for bucket in self._synchronizer.buckets()]}
+                                         for bucket in self._synchronizer.buckets()]}
         if self._hook_state is None:
             return {}
         buckets = [{"first": first, "last": last, "bytes": size} for (first, last), size in sorted(self._buckets.items(), reverse=True)]
-        choice = self._hook_state.choice  # of "auto:A+B", once it is made
-        return {"codec": choice.codec if choice else self._hook_state.coding.get("codec", "none"), "exchange": self._hook_state.coding.get("exchange", "allreduce"),
+        coding, choice = self._hook_state.coding, self._hook_state.choice  # the choice of "auto:A+B", once it is made
+        return {"codec": choice.codec if choice else coding.get("codec", "none"), "exchange": coding.get("exchange", "allreduce"),
                 "buckets": buckets}
 
 
