@@ -44,11 +44,12 @@ std::vector<Gradient> gradients_of(const std::vector<Tensor>& tensors) {
 nb::tuple saved_in_python(const SavedCodecState& state) {
   SavedGradients gradients;
   for (const auto& [name, bytes] : state.gradients) gradients.emplace_back(name, nb::bytes(bytes.data(), bytes.size()));
-  return nb::make_tuple(state.codec, state.steps, gradients);
+  return nb::make_tuple(state.codec, state.steps, state.rank, state.ranks, gradients);
 }
 
-SavedCodecState saved_of(const std::string& codec, std::uint64_t steps, const SavedGradients& gradients) {
-  SavedCodecState state{codec, steps};
+SavedCodecState saved_of(const std::string& codec, std::uint64_t steps, int rank, int ranks,
+                         const SavedGradients& gradients) {
+  SavedCodecState state{codec, steps, rank, ranks};
   for (const auto& [name, bytes] : gradients) {
     const auto* const begin = static_cast<const std::byte*>(bytes.data());
     state.gradients.emplace_back(name, std::vector<std::byte>(begin, begin + bytes.size()));

@@ -36,10 +36,13 @@ struct Tensor {
 
 using SavedGradients = std::vector<std::pair<std::string, nb::bytes>>;
 [[nodiscard]] nb::tuple saved_in_python(const SavedCodecState& state);
-[[nodiscard]] SavedCodecState saved_of(const std::string& codec, std::uint64_t steps, const SavedGradients& gradients);
+[[nodiscard]] SavedCodecState saved_of(const std::string& codec, std::uint64_t steps, int rank, int ranks,
+                                       const SavedGradients& gradients);
 
 inline constexpr const char* kSaveDoc =
-    "The codec's state of this rank after the last step, as (codec, steps, [(gradient, bytes)]), for checkpoints.";
-inline constexpr const char* kRestoreDoc = "Load what `save` returned: `restore(*saved)`.";
+    "The codec's state of this rank after the last step, as (codec, steps, rank, ranks, [(gradient, bytes)]), for "
+    "checkpoints.";
+inline constexpr const char* kRestoreDoc =
+    "Load what `save` returned on this rank, in a group of the same size: `restore(*saved)`.";
 
 }  // namespace syncopate::bind

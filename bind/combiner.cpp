@@ -133,10 +133,9 @@ void bind_combiner(nb::module_& module) {
           "save", [](const Combining& self) { return saved_in_python(self.own().save()); }, kSaveDoc)
       .def(
           "restore",
-          [](Combining& self, const std::string& codec, std::uint64_t steps, const SavedGradients& gradients) {
-            self.own().restore(saved_of(codec, steps, gradients));
-          },
-          "codec"_a, "steps"_a, "gradients"_a, kRestoreDoc)
+          [](Combining& self, const std::string& codec, std::uint64_t steps, int rank, int ranks,
+             const SavedGradients& gradients) { self.own().restore(saved_of(codec, steps, rank, ranks, gradients)); },
+          "codec"_a, "steps"_a, "rank"_a, "ranks"_a, "gradients"_a, kRestoreDoc)
       .def("close", &Combining::close, "End it; it keeps its group until then.");
 }
 

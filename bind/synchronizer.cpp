@@ -173,10 +173,9 @@ void bind_saving(nb::class_<Averaging>& type) {
           "save", [](const Averaging& self) { return saved_in_python(self.own().save()); }, kSaveDoc)
       .def(
           "restore",
-          [](Averaging& self, const std::string& codec, std::uint64_t steps, const SavedGradients& gradients) {
-            self.own().restore(saved_of(codec, steps, gradients));
-          },
-          "codec"_a, "steps"_a, "gradients"_a, kRestoreDoc);
+          [](Averaging& self, const std::string& codec, std::uint64_t steps, int rank, int ranks,
+             const SavedGradients& gradients) { self.own().restore(saved_of(codec, steps, rank, ranks, gradients)); },
+          "codec"_a, "steps"_a, "rank"_a, "ranks"_a, "gradients"_a, kRestoreDoc);
 }
 
 void bind_step(nb::class_<Averaging>& type) {

@@ -127,10 +127,11 @@ struct SentShare {
   double spread = 0;
 };
 
-/// A codec's state between steps on this rank (residuals, momenta), by gradient: for checkpoints.
+/// A codec's state between steps on one rank (residuals, momenta), by gradient: for checkpoints.
 struct SavedCodecState {
   std::string codec;  ///< its name and the kind of feedback, which must be the same where the state is restored
   std::uint64_t steps = 0;
+  int rank = 0, ranks = 1;  ///< that saved it, of how many; the same where the state is restored
   std::vector<std::pair<std::string, std::vector<std::byte>>> gradients{};  ///< name, bytes; forward order
 };
 
@@ -189,13 +190,16 @@ class Synchronizer final {
   /// By gradient. Call it between steps.
   [[nodiscard]] std::vector<SentShare> sent_shares() const;
 
-  /// Discards what the last step changed in the codec's state: the next step starts from the same state, for example
-  /// because the caller skips the update after an infinite gradient. Every rank calls it, between steps, once per step.
+  /// Discards what the last step changed in the codec's state: the next step starts from the same state, because the
+  /// caller does not apply the averages. Every rank calls it, between steps, once per step. Not needed after a step
+  /// with a value that is not finite on any rank (an average, or what a codec keeps): the ranks agree that it changes
+  /// no state.
   void discard_step();
   /// The codec's state after the last step that ended without an error; it differs from rank to rank. Call it between
   /// steps.
   [[nodiscard]] SavedCodecState save() const;
-  /// Loads a state that was saved by a synchronizer with the same codec, gradients and ranks; otherwise throws Misuse.
+  /// Loads a state that this rank saved, in a group of the same size, with the same codec and gradients; otherwise
+  /// throws Misuse.
   /// The codec's parameters and its warm-up may differ.
   void restore(const SavedCodecState& saved);
 

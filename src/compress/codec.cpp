@@ -1,6 +1,9 @@
 // Codecs by name and parameter.
 #include "compress/codec.hpp"
 
+#include "kernel/select.hpp"
+#include "syncopate/codec_feedback.hpp"
+
 namespace syncopate {
 
 std::vector<const compress::Codec*> Catalogue::codecs() const { return base::joined(compress::codecs(), codecs_); }
@@ -100,6 +103,19 @@ std::size_t state_bytes(const Settings& settings, const Tensor& tensor, bool cod
   if (!coded) return has_momentum(settings) ? tensor.values.count * sizeof(float) : 0;
   const auto own = settings.codec->kept_bytes;
   return (own == nullptr ? 0 : own(settings, tensor, ranks)) + feedback_bytes(settings.feedback, tensor);
+}
+
+bool has_state(const Settings& settings) {
+  return settings.codec->kept_bytes != nullptr || settings.feedback.kind != Feedback::Kind::none;
+}
+
+bool is_finite(const Settings& settings, const Tensor& tensor, bool coded) {
+  const auto is_finite = [](const void* elements, std::size_t count) {
+    return kernel::largest_magnitude(static_cast<const float*>(elements), count) < kernel::kNotFinite;
+  };
+  if (tensor.values.dtype == DType::f32 && !is_finite(tensor.values.data, tensor.values.count)) return false;
+  const auto kept = tensor.next.last(coded ? feedback_bytes(settings.feedback, tensor) : 0);
+  return is_finite(kept.data(), kept.size() / sizeof(float));
 }
 
 std::unique_ptr<Coder> coder_of(const Settings& settings, bool coded) {

@@ -33,6 +33,11 @@ void add_packet(const Settings& settings, const Coder& coder, base::ConstBytes p
 [[nodiscard]] bool is_coded(const Settings& settings, const Tensor& whole);
 /// Bytes of a tensor's state between steps: the codec's own, then feedback's. `coded`: as is_coded returns it.
 [[nodiscard]] std::size_t state_bytes(const Settings& settings, const Tensor& tensor, bool coded, int ranks);
+/// Whether codec or feedback keep something between steps, on any rank.
+[[nodiscard]] bool has_state(const Settings& settings);
+/// After the last round: whether the tensor's average, and what feedback keeps for the next step, are finite. A codec's
+/// own state is finite if they are. One read of both.
+[[nodiscard]] bool is_finite(const Settings& settings, const Tensor& tensor, bool coded);
 /// The coder of coded or of uncoded gradients. The coder of uncoded gradients sends them unchanged and, with momentum
 /// correction, returns their momentum, because the optimizer then adds none.
 [[nodiscard]] std::unique_ptr<Coder> coder_of(const Settings& settings, bool coded);

@@ -13,7 +13,8 @@
 
 namespace syncopate::sync {
 
-CodecState::CodecState(std::span<const std::size_t> bytes) : slots_(bytes.size()) {
+CodecState::CodecState(std::span<const std::size_t> bytes, int rank, int ranks)
+    : slots_(bytes.size()), rank_(rank), ranks_(ranks) {
   for (std::size_t i = 0; i < bytes.size(); ++i)
     for (auto& copy : slots_[i].copies) copy.assign(bytes[i], std::byte{0});
 }
@@ -21,18 +22,26 @@ CodecState::CodecState(std::span<const std::size_t> bytes) : slots_(bytes.size()
 void CodecState::commit() noexcept {
   now_ = 1 - now_;
   ++steps_;
-  can_undo_ = true;
+  last_ = LastStep::committed;
+  is_finite_ = true;
+}
+
+void CodecState::reject() noexcept {
+  last_ = LastStep::rejected;
+  is_finite_ = true;
 }
 
 void CodecState::undo() {
-  base::require(can_undo_, "there is no step to discard; allowed: once after each step that ended");
-  now_ = 1 - now_;
-  --steps_;
-  can_undo_ = false;
+  base::require(last_ != LastStep::none, "there is no step to discard; allowed: once after each step that ended");
+  if (last_ == LastStep::committed) {
+    now_ = 1 - now_;
+    --steps_;
+  }
+  last_ = LastStep::none;
 }
 
 SavedCodecState CodecState::save(const std::string& codec, std::span<const Gradient> gradients) const {
-  SavedCodecState saved{.codec = codec, .steps = steps_};
+  SavedCodecState saved{.codec = codec, .steps = steps_, .rank = rank_, .ranks = ranks_};
   for (std::size_t i = 0; i < slots_.size(); ++i)
     saved.gradients.emplace_back(gradients[i].name, slots_[i].copies[now_]);
   return saved;
@@ -42,6 +51,12 @@ void CodecState::restore(const SavedCodecState& saved, const std::string& codec,
   base::require(saved.codec == codec, "the saved state is of codec {}; the synchronizer's is {}", saved.codec, codec);
   base::require(saved.gradients.size() == slots_.size(), "the saved state has {} gradients; the synchronizer has {}",
                 saved.gradients.size(), slots_.size());
+  const bool is_empty = std::ranges::all_of(saved.gradients, [](const auto& each) { return each.second.empty(); });
+  base::require(
+      is_empty || (saved.rank == rank_ && saved.ranks == ranks_),
+      "the saved state is that of rank {} of {}, and this is rank {} of {}; allowed: the state that this rank "
+      "has saved, or none on every rank",
+      saved.rank, saved.ranks, rank_, ranks_);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     const auto& [name, bytes] = saved.gradients[i];
     base::require(name == gradients[i].name && bytes.size() == slots_[i].copies[now_].size(),
@@ -50,6 +65,7 @@ void CodecState::restore(const SavedCodecState& saved, const std::string& codec,
   }
   for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].copies[now_] = saved.gradients[i].second;
   steps_ = saved.steps;
+  last_ = LastStep::none;
 }
 
 namespace {
@@ -63,8 +79,8 @@ void require_weights(const std::vector<Gradient>& gradients, const SynchronizerO
   const std::string who =
       ends_in_weights ? fmt::format("exchange {}", exchange.name) : fmt::format("codec {}", looks->codec->name);
   base::require(options.weights.size() == gradients.size(),
-                "{} needs the weights of {} gradients in SynchronizerOptions::weights, it got {}", who,
-                gradients.size(), options.weights.size());
+                "{} needs the weights of {} gradients (option weights), and got {}", who, gradients.size(),
+                options.weights.size());
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const Buffer& weights = options.weights[i];
     base::require(weights.data != nullptr && weights.count == gradients[i].elements,
@@ -96,7 +112,7 @@ compress::Settings codec_settings(const SynchronizerOptions& options) {
   // The averages are velocities. Clipping them would remove a part that ranks no longer hold in their residuals.
   base::require(options.clip_norm == 0 || settings.feedback.kind != compress::Feedback::Kind::momentum,
                 "clip_norm is {} with feedback momentum, whose averages are velocities; allowed: 0, and local clipping "
-                "(FeedbackOptions::clip_norm) instead",
+                "(clip_norm of the feedback) instead",
                 options.clip_norm);
   settings.dense_below = options.dense_below;
   settings.warmup = compress::warmup_with(*settings.codec, feedback);

@@ -88,7 +88,7 @@ class Combiner::Impl final {
                   "a bucket of this step is not decoded yet; exchange and decode it first");
     for (std::size_t i = 0; i < is_combined_.size(); ++i)
       if (!is_combined_[i]) std::ranges::copy(flow_.state.kept(i), flow_.state.next(i).begin());
-    flow_.state.commit();
+    flow_.end_step();
     is_combined_.assign(is_combined_.size(), false);
     if (buckets_.size() > sync::kKeptPerGradient * is_combined_.size()) buckets_.clear();
   }

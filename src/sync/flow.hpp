@@ -48,12 +48,14 @@ struct Flow {
         cut(gradients, share),
         arena(memory == GradientMemory::arena ? Arena(group, gradients) : Arena(gradients)),
         updater(exchange, group, options, arena),
-        state(state_bytes(inputs)) {}
+        state(state_bytes(inputs), group.rank(), group.size()) {}
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
 
   [[nodiscard]] SavedCodecState save() const { return state.save(owner_of(codecs), gradients); }
   void restore(const SavedCodecState& saved) { state.restore(saved, owner_of(codecs), gradients); }
+  /// Ends a step: its state is kept if every rank's values were finite. A collective if a codec has state.
+  void end_step();
 
   Group& group;
   const std::vector<Gradient> gradients;
@@ -67,7 +69,8 @@ struct Flow {
   const BucketInputs inputs{group, gradients, arena, codecs, share, cut, options.seed, options.weights};
   CodecState state;  ///< used by the threads of a step, and between steps by the caller's
   CodecReports reports{.selections = std::vector<compress::SelectionReport>(gradients.size())};  ///< used as `state` is
-  const StepContext context{exchange, group, options.algorithm, share, cut, state, reports, updater, options.trace};
+  const StepContext context{exchange, group, options.algorithm, share,   cut,
+                            codecs,   state, reports,           updater, options.trace};
 };
 
 }  // namespace syncopate::sync

@@ -80,6 +80,15 @@ void decode(CodingGroup& group) {
   if (group.round) throw Misuse("a codec returned another round after the one that it marked as the last");
 }
 
+/// A step that made the state of a gradient useless must not count, on any rank.
+void check_finite(const CodingGroup& group, const StepContext& context) {
+  const compress::Settings& settings = context.codecs[group.gradients.front()];
+  const auto is_finite = [&](const compress::Tensor& tensor) {
+    return tensor.next.empty() || compress::is_finite(settings, tensor, group.is_coded);
+  };
+  if (!std::ranges::all_of(group.part, is_finite)) context.state.note_not_finite();
+}
+
 /// The weights of a coding group are cut and packed as its gradients are.
 void gather_weights(const GathersWeights& ending, CodingGroup& group, const StepContext& context,
                     const ExchangeContext& exchange) {
@@ -117,11 +126,15 @@ void combine(Bucket& bucket, const StepContext& context) {
 }
 
 void complete(Bucket& bucket, const StepContext& context) {
-  const auto has_work = [](const CodingGroup& group) { return group.answer || !group.gradients_upcast.empty(); };
+  const auto has_work = [](const CodingGroup& group) {
+    const auto keeps = [](const compress::Tensor& tensor) { return !tensor.next.empty(); };
+    return group.answer || !group.gradients_upcast.empty() || std::ranges::any_of(group.part, keeps);
+  };
   if (!narrows(context) && std::ranges::none_of(bucket.groups, has_work)) return;
   const OptionalSpan span = coding_span(context, "decode", bucket);
   for (CodingGroup& group : bucket.groups) {
     decode(group);
+    check_finite(group, context);
     if (narrows(context))
       context.exchange.narrowing->widen(exchange_context(context, bucket, group), narrowed(group, context));
     downcast(group);

@@ -15,6 +15,7 @@ struct StepContext {
   const std::string& algorithm;
   const RowShare& share;
   const Cut& cut;
+  const std::vector<compress::Settings>& codecs;  ///< of every gradient
   CodecState& state;
   CodecReports& reports;
   WeightUpdater& updater;

@@ -40,8 +40,7 @@ WeightUpdater::WeightUpdater(const Exchange& exchange, Group& group, const Synch
         exchange.name);
     return;
   }
-  base::require(options.update != nullptr, "exchange {} ends in weights and needs SynchronizerOptions::update",
-                exchange.name);
+  base::require(options.update != nullptr, "exchange {} ends in weights and needs the option update", exchange.name);
   base::require(options.broadcast_every >= 1, "broadcast_every is {}; allowed: 1 and more", options.broadcast_every);
 }
 

@@ -40,8 +40,6 @@ def trained(net, optimizer, share, clear):
     for step in range(STEPS):
         clear(net, optimizer)
         loss_of(net, step, share).backward()
-        if hasattr(optimizer, "synchronize"):
-            optimizer.synchronize()
         nn.utils.clip_grad_norm_(net.parameters(), 0.1)
         optimizer.step()
         rate.step()

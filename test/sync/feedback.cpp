@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <mutex>
 
 #include "base/random.hpp"
+#include "compress/codec.hpp"
 #include "ranks.hpp"
+#include "sync/codec_state.hpp"
 #include "sync/sample_codecs.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"
@@ -18,11 +21,15 @@ namespace {
 constexpr std::size_t kElements = 8000;
 const std::vector<Gradient> kModel{{.name = "fc", .elements = kElements, .rows = 80}, {.name = "bias", .elements = 10}};
 
+void write(Synchronizer& synchronizer, int rank, int step, std::size_t gradient) {
+  const base::CounterRandom random{static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(step), gradient};
+  const auto values = test::floats_of(synchronizer.gradient(gradient));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(random.uniform(i) - 0.5);
+}
+
 void backward(Synchronizer& synchronizer, int rank, int step) {
   for (std::size_t gradient = kModel.size(); gradient-- > 0;) {
-    const base::CounterRandom random{static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(step), gradient};
-    const auto values = test::floats_of(synchronizer.gradient(gradient));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(random.uniform(i) - 0.5);
+    write(synchronizer, rank, step, gradient);
     synchronizer.ready(gradient);
   }
 }
@@ -127,13 +134,78 @@ TEST(DiscardedStep, LeavesTheStateOfTheStepBefore) {
   });
 }
 
+/// Combines step `step`, in which rank 1's first element of the first gradient is `value`.
+void combine_with(Synchronizer& synchronizer, int rank, int step, float value) {
+  for (std::size_t gradient = kModel.size(); gradient-- > 0;) {
+    write(synchronizer, rank, step, gradient);
+    if (gradient == 0 && rank == 1) test::floats_of(synchronizer.gradient(gradient))[0] = value;
+    synchronizer.ready(gradient);
+  }
+  synchronizer.wait();
+}
+
+/// Every codec with state between steps, with each kind of feedback that it takes.
+std::vector<SynchronizerOptions> codings_with_state(std::vector<float>& weights) {
+  std::vector<SynchronizerOptions> found;
+  for (const compress::Codec* codec : compress::codecs())
+    for (const FeedbackKind kind : {FeedbackKind::automatic, FeedbackKind::momentum}) {
+      SynchronizerOptions options{.codec = std::string(codec->name), .feedback = {.kind = kind}};
+      for (const Gradient& gradient : kModel)
+        options.weights.push_back(Buffer(std::span(weights).first(gradient.elements)));
+      try {
+        if (compress::has_state(sync::codec_settings(options))) found.push_back(options);
+      } catch (const Misuse&) {  // it does not take this kind
+      }
+    }
+  return found;
+}
+
+TEST(StepThatIsNotFinite, OnOneRankChangesNoStateOnAnyRank) {
+  std::vector<float> weights(kElements, 0.5F);
+  const std::vector<SynchronizerOptions> codings = codings_with_state(weights);
+  EXPECT_GT(codings.size(), 12U);
+  for (const SynchronizerOptions& coding : codings)
+    for (const std::string exchange : {"allreduce", "hierarchical"})
+      for (const float value : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+        test::on_groups(2, [&](Group& group) {
+          SCOPED_TRACE(coding.codec + ", " + std::string(name_of(coding.feedback.kind)) + ", " + exchange);
+          SynchronizerOptions options = coding;
+          options.exchange = exchange;
+          Synchronizer with(group, kModel, options), without(group, kModel, options);
+          EXPECT_EQ(combined(with, group.rank(), 0), combined(without, group.rank(), 0));
+          combine_with(with, group.rank(), 1, value);
+          EXPECT_EQ(with.save().gradients, without.save().gradients);
+          with.discard_step();  // as a caller does that skips the update, without effect
+          for (int step = 2; step < 4; ++step)
+            EXPECT_EQ(combined(with, group.rank(), step), combined(without, group.rank(), step)) << step;
+        });
+}
+
 TEST(SavedFeedback, GoesOnWhereItEnded) {
   test::on_groups(2, [](Group& group) {
     const SynchronizerOptions options{.codec = "topk:0.02"};
     Synchronizer first(group, kModel, options), second(group, kModel, options);
     for (int step = 0; step < 3; ++step) static_cast<void>(combined(first, group.rank(), step));
+    static_cast<void>(combined(second, group.rank(), 0));
     second.restore(first.save());
+    EXPECT_THROW(second.discard_step(), Misuse) << "the step before it is none of the restored state";
     EXPECT_EQ(combined(first, group.rank(), 3), combined(second, group.rank(), 3));
+  });
+}
+
+TEST(SavedFeedback, BelongsToTheRankThatSavedIt) {
+  std::vector<SavedCodecState> saved(2);
+  test::on_groups(2, [&](Group& group) {
+    Synchronizer synchronizer(group, kModel, {.codec = "topk:0.02"});
+    static_cast<void>(combined(synchronizer, group.rank(), 0));
+    saved[static_cast<std::size_t>(group.rank())] = synchronizer.save();
+    barrier(group);
+    EXPECT_THROW(synchronizer.restore(saved[static_cast<std::size_t>(1 - group.rank())]), Misuse);
+    EXPECT_NO_THROW(synchronizer.restore(saved[static_cast<std::size_t>(group.rank())]));
+  });
+  test::on_groups(1, [&](Group& group) {
+    Synchronizer synchronizer(group, kModel, {.codec = "topk:0.02"});
+    EXPECT_THROW(synchronizer.restore(saved[0]), Misuse) << "rank 0 of 1, not of 2";
   });
 }
 

@@ -33,6 +33,8 @@ void require_same(const Json& header, const char* what, const Json& here) {
 SavedCodecState state_of(const Json& header, std::span<const std::uint8_t> payload) {
   SavedCodecState state{.codec = header.at("codec").get<std::string>()};
   read(header, "steps", state.steps);
+  read(header, "rank", state.rank);
+  read(header, "ranks", state.ranks);
   for (const Json& gradient : header.at("gradients")) {
     const auto bytes = whole_number<std::uint64_t>(gradient.at(1), "number of bytes");
     require_intact(bytes <= payload.size(), "it ends within '{}'", gradient.at(0).get<std::string>());

@@ -37,6 +37,7 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
         # Its own group: exchanges run at the same time as other collectives.
         group = collectives.split(0)
         self._attach(optimizer, named, group, True, {"codec": codec})
+        self._zero_missing = True  # Horovod's rule
         self._key = job.wrapped(self, process_set)
 
     def set_backward_passes_per_step(self, passes):
@@ -45,7 +46,8 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
             raise syncopate.Misuse(f"backward_passes_per_step={passes!r}; allowed: a whole number from 1")
         self.backward_passes_per_step = passes
 
-    def _accumulated(self, i, parameter):
+    def _accumulated(self, i):
+        parameter = self._named[i][1]
         if parameter.grad.is_sparse:
             if not self._sparse_as_dense:
                 raise syncopate.Misuse(
@@ -57,7 +59,7 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
                 f"parameter {self._named[i][0]} got gradients from {self._passes[i]} backward passes before a step; "
                 f"allowed: backward_passes_per_step={self.backward_passes_per_step}, then step() or synchronize()")
         self._accumulates = self._passes[i] < self.backward_passes_per_step
-        super()._accumulated(i, parameter)
+        super()._accumulated(i)
 
     def _send(self, i):
         self._begin_step()
@@ -69,14 +71,18 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
         if self._journal is not None and self._number is None:
             self._number = self._journal.add(("step", self._key))
 
+    def _completes_gradients(self):
+        """A pass that reaches some of the parameters may be followed by one that reaches the others."""
+        return False
+
     def synchronize(self):
         """Return when the gradients are reduced; `step` does it too. Gradients without a backward pass are sent too."""
-        if self._averaged and not self._ready:
-            return
-        for i in range(len(self._named)):
-            if i not in self._ready:
-                self._send(i)
-        super().synchronize()
+        if self._reached or not self._averaged:
+            self._exchange()
+
+    def _exchange(self):
+        """As before, with the factors of the reduction, and an entry in the journal."""
+        super()._exchange()
         if self._number is not None:
             self._journal.ended(self._number)
         self._number, self._passes = None, [0] * len(self._named)
@@ -95,6 +101,10 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
                 "zero_grad() after a backward pass and before its step; allowed: after step() or synchronize()")
         super().zero_grad(set_to_none)
 
+    def _mean(self, loss):
+        """The loss of this rank: ranks that have joined have none to average."""
+        return loss
+
     def contribute_zeros(self):
         """Take part in a step of the ranks that have not joined."""
         for i, view in enumerate(self._views):
@@ -106,7 +116,8 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
 def _named(optimizer, named_parameters):
     """(name, parameter) of those that the optimizer updates, in the order given."""
     updated = [
-        parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad
+        parameter for group in optimizer.param_groups for parameter in group["params"]
+        if parameters.is_exchanged(parameter)
     ]
     if named_parameters is None:
         return parameters.usable([(f"parameter.{i}", parameter) for i, parameter in enumerate(updated)])

@@ -4,6 +4,8 @@ import contextlib
 
 import torch
 
+import syncopate
+
 
 class Accumulating:
     """`_accumulates` is whether gradients stay where they are."""
@@ -26,3 +28,10 @@ class Accumulating:
             return None
         with torch.enable_grad():
             return closure()
+
+
+def second_gradient(name):
+    """The error of a parameter whose gradient of this step has left already."""
+    return syncopate.Misuse(f"parameter {name} has a second gradient in a step; allowed: step() after each backward pass, or no_sync() around "
+                            "all passes of a step but the last, also around those of another model that only reach this one; with "
+                            "torch.utils.checkpoint use_reentrant=False")

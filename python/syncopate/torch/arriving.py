@@ -1,6 +1,7 @@
 """Weights that arrive during the forward pass: a layer waits for its own before it computes."""
 
 import syncopate
+from syncopate.torch.hooks import Hook
 
 
 class Arrivals:
@@ -18,11 +19,11 @@ class Arrivals:
 
     def _hooked(self, net):
         index = {parameter: i for i, (_, parameter) in enumerate(self._named)}
-        yield net.register_forward_pre_hook(lambda *_: self._wait_in_forward(self._early))
+        yield net.register_forward_pre_hook(Hook(self._wait_in_forward, self._early))
         for module in net.modules():
             own = [index[parameter] for parameter in module.parameters(recurse=False) if parameter in index]
             if own:
-                yield module.register_forward_pre_hook(lambda *_, own=own: self._wait_in_forward(own))
+                yield module.register_forward_pre_hook(Hook(self._wait_in_forward, own))
 
     def _wait_in_forward(self, parameters):
         if self._is_first:

@@ -1,6 +1,7 @@
 """The communication hook for DistributedDataParallel: any codec with feedback, on DDP's own buckets in place."""
 
 import contextlib
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,7 +14,10 @@ from syncopate.torch import choosing, meeting, parameters
 
 @dataclass
 class _Bucket:
-    """A bucket of DDP's that is under way: (index, gradient) pairs, their memory, and the future that DDP waits for."""
+    """A bucket of DDP's that is under way: (index, gradient) pairs, their memory, and the future that DDP waits for.
+
+    There are no pairs if its parameters have no elements.
+    """
 
     placed: list
     buffer: torch.Tensor
@@ -38,9 +42,10 @@ class _Bucket:
 
     def carry_out(self, phase, call, *arguments):
         """Call it, and note its time."""
-        begin = time.perf_counter()
-        call(*arguments)
-        self.spans.append((phase, begin, time.perf_counter()))
+        if self.placed:
+            begin = time.perf_counter()
+            call(*arguments)
+            self.spans.append((phase, begin, time.perf_counter()))
 
 
 class HookState:
@@ -58,7 +63,8 @@ class HookState:
     def __init__(self, model=None, process_group=None, *, timeout_s=None, **coding):
         self.coding, self._timeout_s = choosing.named(coding), timeout_s
         self._model = self._process_group = self._group = self._combiner = self._saved = None
-        self._is_closed = False
+        self._is_closed, self._process = False, os.getpid()
+        self._has_ended_step = False  # with the present combiner
         self._thread = self._exchanging = None  # the first also encodes and decodes while the second exchanges
         self.choice, self.timeline, self._copies = None, choosing.Timeline(), []
         self.observer = None  # called with the indices of each combined bucket and its (phase, begin, end), on another thread
@@ -70,6 +76,7 @@ class HookState:
         if self._combiner is not None:
             raise syncopate.Misuse("this state serves a model already; make another HookState")
         self._model, self._process_group = model, process_group
+        self._require_own(self._saved)
         named = parameters.trained(model)
         self._index = {parameter: i for i, (_, parameter) in enumerate(named)}
         self._gradients, self._weights = parameters.gradients(named), parameters.weights(named)
@@ -97,12 +104,23 @@ class HookState:
         return self.choice, self._saved if self._combiner is None else self._combiner.save()
 
     def load_state_dict(self, state):
-        """Load what `state_dict()` gave; the coding must be the same."""
+        """Load what `state_dict()` gave on this rank; the coding and the number of ranks must be the same."""
         if state["coding"] != self._compared():
             raise syncopate.Misuse(f"the saved state is of {state['coding']}; this one is of {self._compared()}")
+        self._require_own(state["saved"])
         self._take(state)
         if self._combiner is not None:
             self._thread.submit(self._make_combiner).result()
+
+    def _require_own(self, saved):
+        """Raise Misuse for another rank's state: it would count twice, and this rank's would be lost."""
+        if saved is None or self._model is None:
+            return
+        _, _, *of, gradients = saved
+        place = meeting.place(self._process_group)
+        if place and tuple(of) != place and any(content for _, content in gradients):
+            raise syncopate.Misuse(f"the saved state is that of rank {of[0]} of {of[1]}, and this is rank {place[0]} of {place[1]}; allowed: "
+                                   "the state that this rank has saved; every rank saves its own, in a file of its own")
 
     def _take(self, state):
         choice = state.get("choice")
@@ -114,6 +132,19 @@ class HookState:
     def __setstate__(self, state):
         self.__init__(timeout_s=state["timeout_s"], catalogue=state.get("catalogue", []), **state["coding"])
         self._take(state)
+
+    def discard_step(self):
+        """Discard what the last step changed in the codec's state, because no rank applies its averages. Between steps, on every rank.
+
+        Not needed after a step with a value that is not finite, on any rank: it changes no state.
+        """
+        if self._combiner is None:
+            raise syncopate.Misuse("there is no step to discard; allowed: once after each step")
+        self._thread.submit(self._discard_step).result()
+
+    def _discard_step(self):
+        if self._has_ended_step:  # otherwise "auto" has just chosen a codec, which has no state yet
+            self._combiner.discard_step()
 
     def close(self):
         """Leave the group of this state, on every rank; buckets that are under way end first, and none may follow."""
@@ -132,10 +163,13 @@ class HookState:
         """Start averaging a bucket of DDP's; a future of its memory."""
         if self._is_closed:
             raise syncopate.Misuse("this state was closed; make another HookState, and register its hook")
+        if os.getpid() != self._process:
+            raise syncopate.Misuse("this state is used in a process that was forked from the one that made it, and has no connection to other "
+                                   "ranks; allowed there: the module that DistributedDataParallel wraps")
         if self._thread is None:
             self._begin()
         placed = [(self._index[parameter], gradient.detach())
-                  for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True)]
+                  for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True) if parameter.numel() > 0]
         under_way = _Bucket(placed, bucket.buffer(), bucket.is_last())
         self._thread.submit(self._carry_out, under_way, time.perf_counter())
         return under_way.future
@@ -156,6 +190,7 @@ class HookState:
             coding = choosing.with_codec(coding, self.choice.codec if self.choice else "none")
         # Ranks agree on the order of operations only if no other code uses the group.
         self._combiner = syncopate.Combiner(self.group, self._gradients, weights=self._weights, **coding)
+        self._has_ended_step = False
         if self._saved is not None:
             self._combiner.restore(*self._saved)
 
@@ -185,7 +220,7 @@ class HookState:
             self._end(bucket)
 
     def _end(self, bucket):
-        if self.observer is not None:
+        if self.observer is not None and bucket.placed:
             self.observer([i for i, _ in bucket.placed], bucket.spans)
         if bucket.is_last:
             self._end_step()
@@ -196,6 +231,7 @@ class HookState:
 
     def _end_step(self):
         self._combiner.end_step()
+        self._has_ended_step = True
         self.timeline.end_step()
         if self._is_choosing() and self.timeline.is_complete:
             self._choose()

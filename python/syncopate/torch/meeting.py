@@ -30,6 +30,14 @@ def own_group(process_group=None, timeout_s=None):
     return join(generation(dist.PrefixStore("syncopate/own", store), rank), rank, process_group.size(), timeout_s)
 
 
+def place(process_group=None):
+    """This rank and the number of ranks in the process group, by default of all; None without torch.distributed."""
+    if not dist.is_initialized():
+        return None
+    process_group = process_group or dist.group.WORLD
+    return process_group.rank(), process_group.size()
+
+
 def _timeout_of(process_group):
     """That of `init_process_group(timeout=…)`, in seconds, if its backend has this option."""
     try:

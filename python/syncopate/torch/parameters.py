@@ -8,24 +8,31 @@ from syncopate.torch.memory import ELSEWHERE
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
+def is_exchanged(parameter):
+    """Whether ranks exchange its gradient. That of a parameter without elements has nothing to average."""
+    return parameter.requires_grad and parameter.numel() > 0
+
+
 def trained(model):
     """(name, parameter) of those that get a gradient; DistributedDataParallel's wrapping does not change names."""
     inner = model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
-    return usable([(name, parameter) for name, parameter in inner.named_parameters() if parameter.requires_grad])
+    return usable([(name, parameter) for name, parameter in inner.named_parameters() if is_exchanged(parameter)])
 
 
 def usable(named):
     """These (name, parameter). Raises Misuse if the library cannot reduce the gradient of one."""
     for name, parameter in named:
-        if parameter.dtype not in DTYPES or not parameter.is_cpu:
-            raise syncopate.Misuse(f"parameter {name} is of {parameter.dtype} on {parameter.device}; allowed: "
-                                   f"{', '.join(map(str, DTYPES))} on the CPU; {ELSEWHERE}")
+        if not parameter.is_cpu:
+            raise syncopate.Misuse(f"parameter {name} is on {parameter.device}; allowed: on the CPU; {ELSEWHERE}")
+        if parameter.dtype not in DTYPES:
+            raise syncopate.Misuse(f"parameter {name} is of {parameter.dtype}; allowed: {', '.join(map(str, DTYPES))}; for other types, "
+                                   'init_process_group("syncopate") with torch.nn.parallel.DistributedDataParallel')
     return named
 
 
 def updated(optimizer, model):
     """The model's parameters that the optimizer updates, by name, in forward order."""
-    updated = {parameter for group in optimizer.param_groups for parameter in group["params"] if parameter.requires_grad}
+    updated = {parameter for group in optimizer.param_groups for parameter in group["params"] if is_exchanged(parameter)}
     named = [(name, parameter) for name, parameter in trained(model) if parameter in updated]
     if len(named) < len(updated):
         raise syncopate.Misuse(f"the optimizer updates {len(updated)} parameters, of which the model has {len(named)}; "

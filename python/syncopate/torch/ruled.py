@@ -113,7 +113,7 @@ class RuleOptimizer(Ruled):
         self._options = self._by_parameter()
         if self._library is not None:
             return
-        self._parameters = list(self._options)
+        self._parameters = [parameter for parameter in self._options if parameter.numel() > 0]
         self._library = self._made([(f"parameter {i}", parameter) for i, parameter in enumerate(self._parameters)], self._group, False)
         lengths = [parameter.numel() for parameter in self._parameters]
         for name, array in self._library.state.items():

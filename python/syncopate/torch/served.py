@@ -3,7 +3,8 @@
 import torch
 
 import syncopate
-from syncopate.torch import parameters, rules
+from syncopate.torch import hooks, parameters, rules
+from syncopate.torch.accumulating import second_gradient
 from syncopate.torch.arriving import Arrivals
 from syncopate.torch.wrapping import Wrapping
 
@@ -34,16 +35,17 @@ class ServedOptimizer(Wrapping):
         self._sent = set()  # tables that were updated in this step
         self._arrivals = Arrivals(net, self._named, self._receive)
         self._hooks = list(self._hooked(net))
+        hooks.detach_in_forks(self)
 
     def _take_groups(self):
         groups = {parameter: group for group in self.optimizer.param_groups for parameter in group["params"]}
         self._groups = [groups[parameter] for _, parameter in self._named]
 
     def _hooked(self, net):
-        yield net.register_forward_pre_hook(lambda *_: self.start(), prepend=True)
-        yield net.register_state_dict_pre_hook(lambda *_: self.synchronize())
+        yield net.register_forward_pre_hook(hooks.Hook(self.start), prepend=True)
+        yield net.register_state_dict_pre_hook(hooks.Hook(self.synchronize))
         for i, (_, parameter) in enumerate(self._named):
-            yield parameter.register_post_accumulate_grad_hook(lambda parameter, i=i: self._accumulated(i, parameter))
+            yield parameter.register_post_accumulate_grad_hook(hooks.Hook(self._accumulated, i))
 
     def start(self):
         """Take the weights of worker 0, or of the job if it is in progress; the first forward pass does it too."""
@@ -58,11 +60,13 @@ class ServedOptimizer(Wrapping):
         self.start()
         self.worker.sync(i)
 
-    def _accumulated(self, i, parameter):
+    def _accumulated(self, i):
         if self._accumulates or self._finished:
             return
-        if i not in self._sent:
-            self._arrivals.used(i)
+        name, parameter = self._named[i]
+        if i in self._sent:
+            raise second_gradient(name)
+        self._arrivals.used(i)
         gradient = parameter.grad
         if not gradient.is_contiguous():
             gradient = parameter.grad = gradient.contiguous()
@@ -96,15 +100,15 @@ class ServedOptimizer(Wrapping):
         """End the worker after its last step: every parameter then has all workers' updates, bitwise equal on all workers."""
         self.start()
         self.worker.finish()
-        self._release()
+        self.detach()
 
     def close(self):
         """Disconnect, and leave the net as it is. Without `finish`, servers wait for the worker until their patience ends."""
-        self._release()
+        self.detach()
         self.worker.close()
 
-    def _release(self):
-        """From now on the net is trained without this optimizer."""
+    def detach(self):
+        """From now on the net is trained without this optimizer, as in a forked process."""
         self._finished = True
         self._arrivals.remove()
         for hook in self._hooks:

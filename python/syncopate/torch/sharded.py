@@ -10,8 +10,8 @@ import torch
 
 import syncopate
 import syncopate.ending  # noqa: F401: it leaves groups at the end of the program, after `_arrive`, if it is known before
-from syncopate.torch import meeting, parameters, rules
-from syncopate.torch.accumulating import Accumulating
+from syncopate.torch import hooks, meeting, parameters, rules
+from syncopate.torch.accumulating import Accumulating, second_gradient
 from syncopate.torch.arriving import Arrivals
 from syncopate.torch.ruled import Ruled
 
@@ -56,26 +56,28 @@ class ShardedOptimizer(Accumulating, Ruled):
         self.waited_s = 0.0  # for weights, in all steps
         self._arrivals = Arrivals(net, self._named, self._receive)
         self._hooks = list(self._hooked(net))
+        hooks.detach_in_forks(self)
         _open.add(self)
 
     def _hooked(self, net):
-        yield net.register_state_dict_pre_hook(lambda *_: self.synchronize())
+        synchronize = hooks.Hook(self.synchronize)
+        yield net.register_state_dict_pre_hook(synchronize)
         before_loading = getattr(net, "register_load_state_dict_pre_hook", net._register_load_state_dict_pre_hook)  # its name before torch 2.5
-        yield before_loading(lambda *_: self.synchronize())
+        yield before_loading(synchronize)
         for i, (_, parameter) in enumerate(self._named):
-            yield parameter.register_post_accumulate_grad_hook(lambda parameter, i=i: self._accumulated(i, parameter))
+            yield parameter.register_post_accumulate_grad_hook(hooks.Hook(self._accumulated, i))
 
     def _receive(self, i):
         if self._is_underway:
             with self._timed():
                 self.synchronizer.wait_for_gradient(i)
 
-    def _accumulated(self, i, parameter):
+    def _accumulated(self, i):
         if self._accumulates:
             return
+        name, parameter = self._named[i]
         if i in self._sent:
-            raise syncopate.Misuse(f"parameter {self._named[i][0]} has a second gradient in a step; allowed: step() after a backward "
-                                   "pass, or no_sync() around all but the last")
+            raise second_gradient(name)
         self._begin_step()
         self._arrivals.used(i)
         self._send(i, parameter)
@@ -130,16 +132,20 @@ class ShardedOptimizer(Accumulating, Ruled):
         self._end_exchange()
         self._arrivals.wait_for_all()
 
-    def close(self):
-        """End it with the last step's weights in the net, which from then on is trained without it. Every rank calls it."""
-        self.synchronize()
+    def detach(self):
+        """In a forked process, which has neither the group nor its threads: the net has the weights that had arrived, and stays as it is."""
         self._arrivals.remove()
         for hook in self._hooks:
             hook.remove()
+        _open.discard(self)
+
+    def close(self):
+        """End it with the last step's weights in the net, which from then on is trained without it. Every rank calls it."""
+        self.synchronize()
+        self.detach()
         self.synchronizer.close()
         if self._has_own_group:
             self.group.close()
-        _open.discard(self)
 
     def state_dict(self, sharded=False):
         """The state of all parameters in torch's format, gathered on every rank; every rank calls it. sharded: this rank's alone."""

@@ -98,7 +98,8 @@ Message WorkerBlock::make_request(Clock least, std::uint64_t version, Clock step
   return request;
 }
 
-/// Values that a packet omits stay here, for the next one.
+/// Values that a packet omits stay here, for the next one. An update that is not finite is sent and leaves no residual:
+/// the residual would never be finite again.
 Payload WorkerBlock::take_update() {
   std::swap(update_, travelling_);
   if (!coder_) return {travelling_, std::as_bytes(std::span(*travelling_))};
@@ -116,8 +117,10 @@ Payload WorkerBlock::take_update() {
                                 .ranks = 1};
   const compress::Round round = coder_->begin({&tensor, 1}, info, std::span(*wire).subspan(head));
   ++packets_;
-  if (!velocity_.empty()) mask_sent();
-  kept_.swap(next_);
+  if (compress::is_finite(rules_.codec, tensor, true)) {
+    if (!velocity_.empty()) mask_sent();
+    kept_.swap(next_);
+  }
   const base::ConstBytes payload = round.payload.bytes();
   const base::ConstBytes packet = head > 0 ? base::ConstBytes(*wire).first(head + payload.size()) : payload;
   return {std::move(wire), packet};

@@ -98,7 +98,7 @@ void Synchronizer::Impl::finish_step(double waited_s) {
   if (flow_.options.clip_norm > 0)
     statistics_.gradient_norm =
         flow_.updater.ends_in_weights() ? flow_.updater.norm() : sync::clip(flow_.arena, flow_.options.clip_norm);
-  flow_.state.commit();
+  flow_.end_step();
   statistics_.wait_s = waited_s;
   statistics_.measuring = planner_.is_measuring();
   statistics_.predicted_s = planner_.forecast() ? planner_.forecast()->step_s : 0;

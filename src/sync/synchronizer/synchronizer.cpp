@@ -121,8 +121,8 @@ void Synchronizer::Impl::ready(std::size_t i) {
     progress.record.ready_s[i] = now_s - step_begin_s_;
   });
   base::require(is_first,
-                "gradient '{}' became ready twice in one step; call accumulate(true) for all but the last "
-                "micro-batch, and wait() between steps",
+                "gradient '{}' became ready twice in one step; allowed: once between two calls of wait, and "
+                "accumulation (accumulate) during all micro-batches but the last",
                 flow_.gradients[i].name);
 }
 
