@@ -143,6 +143,9 @@ class DistributedOptimizer(Wrapping):
 
     def _complete(self):
         """Let the gradients hold averages. Raises Misuse for a gradient that is not exchanged, and for one that is missing."""
+        if not self._hooks:
+            raise syncopate.Misuse(f"this {type(self).__name__} was closed, or this process was forked from the one that made it; allowed: "
+                                   "step() of the optimizer that it wraps, or another one")
         for group in self.optimizer.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None and parameter.numel() and parameter not in self._exchanged:
