@@ -3,11 +3,10 @@ if(NOT SYNCOPATE_PYTHON)
   return()
 endif()
 if(NOT SKBUILD AND NOT Python_EXECUTABLE)  # -DPython_EXECUTABLE names another one
-  set(Python_EXECUTABLE ${PROJECT_SOURCE_DIR}/build/python/bin/python)
-  if(NOT EXISTS ${Python_EXECUTABLE})
-    unset(Python_EXECUTABLE)
+  if(NOT EXISTS ${PROJECT_SOURCE_DIR}/build/python/installed.txt)  # the last file that the script writes
     return()
   endif()
+  set(Python_EXECUTABLE ${PROJECT_SOURCE_DIR}/build/python/bin/python)
 endif()
 find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
 execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir OUTPUT_VARIABLE nanobind_ROOT

@@ -1,6 +1,9 @@
 # These tests train with the built programs; without a libtorch there is nothing to test.
 if(NOT TARGET syncopate-train)
   set_target_properties(test_train PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  if(SYNCOPATE_TRAIN)
+    syncopate_leave_out(train train "no libtorch, scripts/install")
+  endif()
   return()
 endif()
 add_dependencies(test_train syncopate-cli syncopate-train syncopate-server example_own_model)
