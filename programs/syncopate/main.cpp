@@ -97,7 +97,7 @@ int run_command_line(int count, char** values) {
   const std::vector<std::string> words = words_of(count, values, wants_json);
   CLI::App app{"", "syncopate"};
   const int parsed = guarded(session, [&] {
-    session.log = with_environment_level({});
+    session.log = with_environment_level({});  // reads, and so checks, all variables: before a child inherits them
     define(app, session);
     try {
       app.parse(std::vector<std::string>(words));

@@ -23,6 +23,10 @@ namespace {
 
 }  // namespace
 
+Environment::Environment(std::map<std::string, std::string, std::less<>> values) : values_(std::move(values)) {
+  for (const auto& [name, value] : values_) require_allowed(name, value);
+}
+
 Environment Environment::of_process() {
   std::map<std::string, std::string, std::less<>> values;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -42,11 +46,14 @@ std::optional<std::string> Environment::text(std::string_view name) const {
 
 std::optional<long> Environment::integer(std::string_view name, long low, long high) const {
   const auto value = text(name);
-  if (!value) return std::nullopt;
+  return value ? std::optional(whole_number(name, *value, low, high)) : std::nullopt;
+}
+
+long whole_number(std::string_view name, std::string_view value, long low, long high) {
   long number = 0;
-  const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
-  const bool whole = error == std::errc{} && end == value->data() + value->size();
-  require(whole && number >= low && number <= high, "{}={} is not a whole number from {} to {}", name, *value, low,
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const bool whole = error == std::errc{} && end == value.data() + value.size();
+  require(whole && number >= low && number <= high, "{}={} is not a whole number from {} to {}", name, value, low,
           high);
   return number;
 }

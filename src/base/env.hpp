@@ -1,4 +1,4 @@
-// The environment of the process, read once into a value that is passed down, and its processors.
+// The environment of the process, read once into a value that is checked and passed down, and its processors.
 #pragma once
 
 #include <map>
@@ -11,7 +11,8 @@ namespace syncopate::base {
 class Environment final {
  public:
   Environment() = default;
-  explicit Environment(std::map<std::string, std::string, std::less<>> values) : values_(std::move(values)) {}
+  /// Throws Misuse for a variable of `environment_variables()` with a value that is not allowed.
+  explicit Environment(std::map<std::string, std::string, std::less<>> values);
   /// The process's environment as it is now.
   [[nodiscard]] static Environment of_process();
 
@@ -22,6 +23,9 @@ class Environment final {
  private:
   std::map<std::string, std::string, std::less<>> values_;
 };
+
+/// `value` as a number; throws Misuse that names the variable if it is not an integer in [low, high].
+[[nodiscard]] long whole_number(std::string_view name, std::string_view value, long low, long high);
 
 /// Number of processors that this thread may run on; at least 1.
 [[nodiscard]] int processors() noexcept;

@@ -2,14 +2,28 @@
 // `syncopate info --environment` and docs/environment.md list them.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <string_view>
 
 namespace syncopate {
 
+/// Which values a variable allows, as far as this can be checked without its use.
+struct AllowedValues {
+  enum class Kind { any, listed, whole } kind = Kind::any;
+  long low = 0, high = std::numeric_limits<long>::max();  ///< of a whole number, both included
+
+  static constexpr AllowedValues any() { return {}; }
+  static constexpr AllowedValues listed() { return {.kind = Kind::listed}; }  ///< EnvironmentVariable::values is a list
+  static constexpr AllowedValues whole(long low, long high = std::numeric_limits<long>::max()) {
+    return {.kind = Kind::whole, .low = low, .high = high};
+  }
+};
+
 struct EnvironmentVariable {
   std::string_view name;
-  std::string_view values;    ///< allowed values
+  AllowedValues allowed;
+  std::string_view values;    ///< allowed values, for people
   std::string_view fallback;  ///< value if it is not set
   std::string_view topic;     ///< heading in the documentation
   std::string_view meaning;   ///< one or two sentences
@@ -17,5 +31,9 @@ struct EnvironmentVariable {
 
 /// Every variable that the library, its programs or its tests read, by topic.
 [[nodiscard]] std::span<const EnvironmentVariable> environment_variables();
+
+/// Throws Misuse that names the variable and its allowed values, if `name` is one of these variables and does not allow
+/// `value`. An empty value means that the variable is not set.
+void require_allowed(std::string_view name, std::string_view value);
 
 }  // namespace syncopate

@@ -13,6 +13,7 @@
 #include "launch/sibling.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/group.hpp"
+#include "syncopate/tooling/environment.hpp"
 
 namespace syncopate::tools::command {
 
@@ -34,6 +35,8 @@ void take_setting(launch::JobOptions& job, const std::string& word) {
   } else if (const char* value = std::getenv(word.c_str())) {
     job.environment[word] = value;
   }
+  const std::string name = word.substr(0, equals);
+  if (const auto set = job.environment.find(name); set != job.environment.end()) require_allowed(name, set->second);
 }
 
 launch::JobOptions job_of(const Session& session, const Words& words, std::vector<std::string> program) {
