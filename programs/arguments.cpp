@@ -42,6 +42,15 @@ std::vector<std::string> options_of(const std::vector<const CLI::App*>& path) {
   return names;
 }
 
+/// "; did you mean '-n'?" for a word of one or two letters that begin with a short option's, else empty: --np, --n.
+std::string short_option_meant(const CLI::App& app, std::string_view word) {
+  const std::string_view letters = word.substr(std::min(word.find_first_not_of('-'), word.size()));
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_snames())
+      if (letters.size() <= 2 && letters.starts_with(name)) return fmt::format("; did you mean '-{}'?", name);
+  return {};
+}
+
 /// How often the option of that name was given.
 std::size_t occurrences(const CLI::App& app, const std::string& name) {
   for (const CLI::App* each : entered(app))
@@ -55,9 +64,10 @@ std::string refusal_of_rest(const CLI::App& app) {
   const std::vector<const CLI::App*> path = entered(app);
   const std::vector<std::string> subcommands = subcommands_of(*path.back());
   for (const std::string& word : app.remaining(true)) {
-    if (word.starts_with("--"))
-      return unknown_word("option of " + name_of(path), word.substr(0, word.find('=')), options_of(path));
-    if (word.starts_with('-')) return fmt::format("option of {} '{}' is unknown", name_of(path), word);
+    const std::string name = word.substr(0, word.find('='));
+    if (word.starts_with('-'))
+      return unknown_word("option of " + name_of(path), name, options_of(path)) +
+             short_option_meant(*path.back(), name);
     if (subcommands.empty()) return fmt::format("{} takes no further word: '{}'", name_of(path), word);
     return unknown_word("subcommand of " + name_of(path), word, subcommands);
   }

@@ -40,8 +40,11 @@ void print_error(fmt::format_string<Values...> format, Values&&... values) {
 /// Writes one JSON object as one line on stdout, in a single write.
 void print_row(const nlohmann::json& row);
 
-/// The user's own program behind the options of a command declared with `app.prefix_command()`: everything from the
-/// first word that is not an option of ours, or from after the first "--".
+/// The words behind the options of a command declared with `app.prefix_command()`: everything from the first word that
+/// is not an option of ours, or from after the first "--".
+[[nodiscard]] std::vector<std::string> words_behind(const CLI::App& app);
+/// The user's own program, which these words are. A word that begins with '-' before the program's name or "--" is an
+/// option that the command does not have: throws CLI::ExtrasError.
 [[nodiscard]] std::vector<std::string> program_behind(const CLI::App& app);
 /// How main() marks the user's first "--", so that nothing behind it is taken for an option of ours.
 inline constexpr const char* kDivider = "\x1f--";

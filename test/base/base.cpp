@@ -47,6 +47,7 @@ TEST(Units, ReadRates) {
   EXPECT_DOUBLE_EQ(parse_rate("2.5Gbit"), 2.5e9);
   EXPECT_DOUBLE_EQ(parse_rate("200mbit"), 2e8);
   EXPECT_DOUBLE_EQ(parse_rate("none"), 0);
+  EXPECT_THROW(static_cast<void>(parse_rate("1000")), Misuse) << "a rate has a unit";
   for (const char* wrong : {"", "fast", "0", "1gb", "-1gbit"})
     EXPECT_THROW(static_cast<void>(parse_rate(wrong)), Misuse) << wrong;
 }

@@ -3,8 +3,10 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "process/run_program.hpp"
+#include "syncopate/tooling/environment.hpp"
 
 namespace syncopate::test {
 namespace {
@@ -36,6 +38,14 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"bench", "allreduce", "--contenders", "glo"}, "did you mean 'gloo'?"},
         Mistake{{"bench", "allreduce", "--bytes", "4XiB"}, "size '4XiB' is not understood; allowed: whole numbers"},
         Mistake{{"run", "--transport", "rdma", "true"}, "transport 'rdma' is unknown; allowed: auto, tcp, shm"},
+        Mistake{{"run", "--np", "2", "--", "true"}, "option of `syncopate run` '--np' is unknown; allowed: "},
+        Mistake{{"run", "--np", "2", "--", "true"}, "did you mean '-n'?"},
+        Mistake{{"run", "-n", "2", "--rank", "2", "true"}, "did you mean '--ranks'?"},
+        Mistake{{"run", "-x", "true"}, "option of `syncopate run` '-x' is unknown"},
+        Mistake{{"lab", "exec", "0", "--nam", "x", "--", "true"}, "did you mean '--name'?"},
+        Mistake{{"run", "--lab", "1", "Gbit/s", "true"},
+                "rate '1' is not understood; allowed: bits per second with a unit"},
+        Mistake{{"lab", "up", "2", "1", "Gbit/s"}, "`syncopate lab up` takes no further word: 'Gbit/s'"},
         Mistake{{"run", "-n", "0", "true"}, "'0' is not allowed; allowed: 1 to 1024"},
         Mistake{{"plan", "collective", "ring", "--ranks", "0"}, "'0' is not allowed; allowed: 1 or more"},
         Mistake{{"fit", "--limit", "0", "-o", "x"}, "'0' is not allowed; allowed: more than 0"},
@@ -68,6 +78,34 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"info", "rng"}, "did you mean 'ring'?"},
         Mistake{{"help", "bnech"}, "command 'bnech' is unknown; allowed: bench"},
         Mistake{{"help", "lab", "upp"}, "did you mean 'up'?"}));
+
+TEST(Variables, WithAValueThatIsNotAllowedAreMisuseOfRun) {
+  using Kind = AllowedValues::Kind;
+  for (const EnvironmentVariable& variable : environment_variables()) {
+    if (variable.allowed.kind == Kind::any) continue;
+    const std::string name(variable.name);
+    const Ended ended = syncopate({"run", "-n", "1", "--", "true"}, {.environment = {{name, "rdma"}}});
+    EXPECT_EQ(ended.code, 2) << name;
+    EXPECT_NE(ended.error.find(name + "=rdma is not "), std::string::npos) << ended.error;
+  }
+  const Ended given = syncopate({"run", "--env", "SYNCOPATE_TLS=never", "true"});
+  EXPECT_EQ(given.code, 2);
+  EXPECT_NE(given.error.find("SYNCOPATE_TLS=never is not allowed; allowed: auto, on, off"), std::string::npos);
+}
+
+TEST(Variables, WithAValueThatIsNotAllowedAreMisuseOfEveryCommand) {
+  const std::string said = syncopate({"no-such-command"}).error, mark = "allowed: ";
+  std::istringstream listed(said.substr(said.find(mark) + mark.size()));
+  std::size_t count = 0;
+  for (std::string command; listed >> command && !command.starts_with('('); ++count) {
+    if (command.ends_with(',')) command.pop_back();
+    const Ended ended = syncopate({command}, {.environment = {{"SYNCOPATE_TRANSPORT", "rdma"}}});
+    EXPECT_EQ(ended.code, 2) << command;
+    EXPECT_NE(ended.error.find("SYNCOPATE_TRANSPORT=rdma is not allowed; allowed: auto, tcp, shm"), std::string::npos)
+        << command << ": " << ended.error;
+  }
+  EXPECT_GT(count, 10U) << said;
+}
 
 TEST(Help, TheOutputOptionHasTheSameNamesInEveryCommand) {
   for (const std::vector<std::string>& command :

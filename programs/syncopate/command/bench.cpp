@@ -74,7 +74,7 @@ void add_step(CLI::App& app, Session& session) {
   sub.add_flag("--json", session.json, "One row per policy, for programs");
   bench::declare(sub, *request);
   sub.callback([request, &sub, &session] {
-    request->words = program_behind(sub);
+    request->words = words_behind(sub);
     session.action = [request, &session] { return bench::run_step_benchmark(*request, session); };
   });
 }

@@ -101,9 +101,7 @@ void define(CLI::App& app, Session& session) {
       "N`\n"
       "all N ranks do so at once, each competing with the others as in training. The file states their number.");
   app.callback([&app, &session, options] {
-    session.action = [options, &session, words = program_behind(app)] {
-      return make_profile(*options, session, words);
-    };
+    session.action = [options, &session, words = words_behind(app)] { return make_profile(*options, session, words); };
   });
 }
 

@@ -70,7 +70,7 @@ void define_as(const Sibling& sibling, CLI::App& app, Session& session) {
   app.remove_option(app.get_option("--log-level"));
   app.prefix_command();
   app.callback([&sibling, &app, &session] {
-    session.action = [&sibling, &session, words = program_behind(app)]() -> int { become(sibling, session, words); };
+    session.action = [&sibling, &session, words = words_behind(app)]() -> int { become(sibling, session, words); };
   });
 }
 

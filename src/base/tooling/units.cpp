@@ -21,7 +21,7 @@ constexpr Unit kSizes[] = {{"", 1},      {"b", 1},    {"kib", kKi}, {"mib", kMi}
                            {"tib", kTi}, {"kb", 1e3}, {"mb", 1e6},  {"gb", 1e9},  {"tb", 1e12},
                            {"k", kKi},   {"m", kMi},  {"g", kGi},   {"t", kTi}};
 constexpr Unit kCounts[] = {{"", 1}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"ki", kKi}, {"mi", kMi}, {"gi", kGi}};
-constexpr Unit kRates[] = {{"", 1}, {"bit", 1}, {"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}};
+constexpr Unit kRates[] = {{"bit", 1}, {"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}};
 
 /// The number of base units in `text`, or a negative value if it is not a number with one of the units.
 double parse(std::string_view text, std::span<const Unit> units) {
