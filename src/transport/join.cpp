@@ -30,7 +30,7 @@ socket::Address own_address(const GroupOptions& options) {
     if (const socket::Address meeting = socket::Address::resolve(options.rendezvous.substr(kTcp.size()));
         !meeting.loopback())
       return socket::source_toward(meeting);
-  return socket::interface_address("127.0.0.1");
+  return socket::loopback_address();
 }
 
 /// This rank's heap; null if this process may not map that many addresses.

@@ -49,6 +49,44 @@ TEST(RunStart, TheSecretIsFreshPrivateAndGoneAfterwards) {
 }
 
 /// Ends when server 1 answers again, whose process it has killed.
+/// `syncopate run -n 1` of a script in namespaces of its own, where it is root and belongs to no job.
+std::vector<std::string> in_namespaces(const std::string& kinds, const std::string& script) {
+  return {"run", "-n", "1",  "--",  "env", "-u", "SYNCOPATE_RANK", "-u", "SYNCOPATE_SIZE", "unshare", "--map-root-user",
+          kinds, "sh", "-c", script};
+}
+
+bool has_namespaces(const std::string& kinds) { return syncopate(in_namespaces(kinds, "true")).code == 0; }
+
+TEST(RunStart, WithoutAWritableFolderTheVariableToSetIsNamed) {
+  if (!has_namespaces("-m")) GTEST_SKIP() << "this kernel makes no namespaces";
+  const TemporaryFolder folder;
+  ASSERT_TRUE(std::filesystem::create_directory(folder / "own"));
+  const std::string is_read_only =
+      "for at in /run /tmp; do mount --bind $at $at && mount -o remount,ro,bind $at || exit 7; done\n"
+      "mount -t tmpfs none " +
+      folder / "own" + "\n";
+  const std::string run = SYNCOPATE_PROGRAM " run -n 1 -- sh -c 'echo $SYNCOPATE_SECRET_FILE'";
+  const Ended refused = syncopate(in_namespaces("-m", is_read_only + "env -u TMPDIR " + run));
+  EXPECT_EQ(refused.code, 1) << refused.output;
+  EXPECT_NE(refused.error.find("tried: /run/syncopate, /tmp/syncopate-0; set TMPDIR to a folder that only"),
+            std::string::npos)
+      << refused.error;
+  const Ended ended = syncopate(in_namespaces("-m", is_read_only + "export TMPDIR=" + folder / "own" + "\n" + run));
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_NE(ended.output.find(folder / "own/syncopate-0/secret-"), std::string::npos) << ended.output;
+}
+
+TEST(RunStart, RanksMeetOverIPv6WhereLoopbackHasNoOtherAddress) {
+  const std::string prepare = "ip link set lo up && ip address del 127.0.0.1/8 dev lo";
+  if (!has_namespaces("-n") ||
+      syncopate(in_namespaces("-n", prepare + " && ip -6 address show lo | grep ::1")).code != 0)
+    GTEST_SKIP() << "this kernel makes no namespaces, or has no IPv6";
+  const std::string bench = SYNCOPATE_PROGRAM " bench allreduce --ranks 2 --bytes 4B --transport tcp --json";
+  const Ended ended = syncopate(in_namespaces("-n", prepare + "\n" + bench));
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_NE(ended.output.find("\"correct\":true"), std::string::npos) << ended.output << ended.error;
+}
+
 TEST(RunStart, AServerWithAReplicaIsStartedAgainWhenItIsKilled) {
   const std::string
       server = std::string(SYNCOPATE_PROGRAM) + " server status ${SYNCOPATE_SERVERS#*,}",

@@ -6,14 +6,15 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "syncopate/error.hpp"
+#include "launch/process/descriptor.hpp"
 
 namespace syncopate::tools::bench {
 
 namespace fs = std::filesystem;
 
 Scratch::Scratch() : path_((fs::temp_directory_path() / "syncopate-bench-XXXXXX").string()) {
-  if (mkdtemp(path_.data()) == nullptr) throw SystemFailure(fmt::format("cannot make a folder {}", path_));
+  if (mkdtemp(path_.data()) == nullptr)
+    launch::process::fail(fmt::format("cannot make the folder {} (TMPDIR names another place)", path_));
 }
 
 Scratch::~Scratch() {

@@ -67,7 +67,10 @@ struct Endpoint {
 
 /// A free port at this address, or a likely free one where `port` cannot reserve it.
 Endpoint endpoint_on(const std::string& address, std::optional<ReservedPort>& port) {
-  if (is_loopback(address)) return {.address = "127.0.0.1", .port = port.emplace().number()};
+  if (is_loopback(address)) {
+    port.emplace();
+    return {.address = port->address(), .port = port->number()};
+  }
   unsigned number = 0;
   if (getrandom(&number, sizeof number, 0) != sizeof number) process::fail("no random bytes");
   return {.address = address, .port = kFirstRemotePort + static_cast<int>(number % kRemotePorts)};

@@ -15,15 +15,30 @@
 
 namespace syncopate::tools::launch {
 
-ReservedPort::ReservedPort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+namespace {
+
+/// Binds a socket to a free port of this address; 0 if the address has none, or does not exist.
+template <class Address>
+int reserve(process::Descriptor& reserved, Address address, in_port_t Address::*port) {
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
   socklen_t length = sizeof address;
-  if (!socket_.open() || bind(socket_.get(), generic, length) != 0 || getsockname(socket_.get(), generic, &length) != 0)
-    process::fail("no free port on loopback");
-  number_ = ntohs(address.sin_port);
+  reserved = process::Descriptor(socket(generic->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const bool is_bound = reserved.open() && bind(reserved.get(), generic, length) == 0 &&
+                        getsockname(reserved.get(), generic, &length) == 0;
+  return is_bound ? ntohs(address.*port) : 0;
+}
+
+}  // namespace
+
+ReservedPort::ReservedPort() {
+  number_ = reserve(socket_, sockaddr_in{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}},
+                    &sockaddr_in::sin_port);
+  if (number_ == 0) {
+    address_ = "::1";
+    number_ = reserve(socket_, sockaddr_in6{.sin6_family = AF_INET6, .sin6_addr = in6addr_loopback},
+                      &sockaddr_in6::sin6_port);
+  }
+  if (number_ == 0) process::fail("no free port on 127.0.0.1 or ::1 (is the interface lo up?)");
   const int yes = 1;  // after bind: before it, the system might pick a port that another such socket holds
   setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
 }

@@ -13,10 +13,13 @@ namespace syncopate::tools::launch {
 class ReservedPort final {
  public:
   ReservedPort();
+  /// 127.0.0.1, or ::1 on a host whose loopback has no IPv4 address.
+  [[nodiscard]] const std::string& address() const noexcept { return address_; }
   [[nodiscard]] int number() const noexcept { return number_; }
 
  private:
   process::Descriptor socket_;
+  std::string address_ = "127.0.0.1";
   int number_ = 0;
 };
 

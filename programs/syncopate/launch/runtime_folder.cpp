@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,6 +29,12 @@ bool usable(const std::string& folder) {
          access(folder.c_str(), W_OK) == 0;
 }
 
+/// Empty if it is not set.
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 std::string random_hex() {
   std::array<unsigned char, 32> bytes{};
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) process::fail("no random bytes");
@@ -39,14 +46,19 @@ std::string random_hex() {
 }  // namespace
 
 std::string runtime_folder() {
+  const bool is_root = geteuid() == 0;
   std::vector<std::string> choices;
-  if (geteuid() == 0) choices.emplace_back("/run/syncopate");
-  if (const char* given = std::getenv("XDG_RUNTIME_DIR"); geteuid() != 0 && given != nullptr && *given != 0)
-    choices.push_back(std::string(given) + "/syncopate");
-  choices.push_back(fmt::format("/tmp/syncopate-{}", geteuid()));
+  if (is_root) choices.emplace_back("/run/syncopate");
+  if (const std::string given = variable("XDG_RUNTIME_DIR"); !is_root && !given.empty())
+    choices.push_back(given + "/syncopate");
+  const std::string temporary = variable("TMPDIR");
+  choices.push_back(fmt::format("{}/syncopate-{}", temporary.empty() ? "/tmp" : temporary, geteuid()));
   for (const std::string& choice : choices)
     if (usable(choice)) return choice;
-  throw SystemFailure(fmt::format("no folder of this user's own for run-time files; tried: {}", choices.back()));
+  throw SystemFailure(
+      fmt::format("no folder of this user's own for run-time files; tried: {}; set {} to a folder that only this user "
+                  "can write to",
+                  fmt::join(choices, ", "), is_root ? "TMPDIR" : "XDG_RUNTIME_DIR or TMPDIR"));
 }
 
 void write_private_file(const std::string& path, const std::string& text) {

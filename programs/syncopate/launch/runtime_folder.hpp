@@ -5,8 +5,9 @@
 
 namespace syncopate::tools::launch {
 
-/// /run/syncopate for root, else $XDG_RUNTIME_DIR/syncopate, else /tmp/syncopate-<uid>. Made with mode 0700 if need
-/// be; throws SystemFailure if it belongs to somebody else or others may write to it.
+/// /run/syncopate for root, $XDG_RUNTIME_DIR/syncopate for others, else syncopate-<uid> in $TMPDIR or /tmp: the first
+/// that this user has alone. Made with mode 0700 if need be; throws SystemFailure, which names the variable to set, if
+/// all are missing, belong to somebody else, or are writable by others.
 [[nodiscard]] std::string runtime_folder();
 
 /// Writes a file only this user can read, whole or not at all.

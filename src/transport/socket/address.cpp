@@ -179,6 +179,15 @@ Address interface_address(std::string_view interface) {
   return chosen;
 }
 
+Address loopback_address() {
+  const auto all = interface_addresses();
+  const auto has = [&](int family) {
+    return std::ranges::any_of(all,
+                               [=](const auto& one) { return one.second.loopback() && one.second.family() == family; });
+  };
+  return interface_address(!has(AF_INET) && has(AF_INET6) ? "::1" : "127.0.0.1");
+}
+
 Address source_toward(const Address& destination) {
   const Descriptor probe(::socket(destination.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const Address aim = destination.port() == 0 ? destination.with_port(9) : destination;

@@ -44,6 +44,8 @@ class Address final {
 [[nodiscard]] std::vector<std::pair<std::string, Address>> interface_addresses();
 /// This host's address (port 0) for an interface name ("eth0") or a numeric address. Throws Misuse naming what exists.
 [[nodiscard]] Address interface_address(std::string_view interface);
+/// 127.0.0.1, or ::1 on a host whose loopback has no IPv4 address.
+[[nodiscard]] Address loopback_address();
 /// The local address (port 0) from which packets to `destination` leave.
 [[nodiscard]] Address source_toward(const Address& destination);
 /// Throws Misuse with the remedy unless only this host reaches `address`, or there is a secret.
