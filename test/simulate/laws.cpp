@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "base/random.hpp"
+#include "laws/coders.hpp"
 #include "simulate/costs.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/simulate.hpp"
@@ -129,6 +131,46 @@ TEST(ExchangeLaw, CountsCodingPerPacketThatIsDecoded) {
   const double without_s = cost_s(cluster_of(4), law_of("topk:0.01", "allreduce", cluster_of(4)));
   const double with_s = cost_s(cluster, law_of("topk:0.01", "allreduce", cluster));
   EXPECT_NEAR(with_s - without_s, kBytes * (1e-9 + 4 * 2e-10), 1e-6);
+}
+
+/// Bytes of the answers to a codec's last round of a step, which one rank decodes.
+std::size_t decoded_bytes(const std::string& codec, int ranks) {
+  laws::Coders coders(laws::with_residual(codec), {{.rows = 96, .columns = 96}}, ranks);
+  coders.fill([](std::size_t rank, std::size_t, std::size_t i) {
+    return static_cast<float>(40 * base::CounterRandom{rank}.uniform(i) -
+                              20);  // weights are 1: importance selects most
+  });
+  std::size_t bytes = 0;
+  for (coders.begin(); coders[0].round; coders.answer_all()) {
+    bytes = coders[0].round->payload.bytes().size();
+    if (coders[0].round->combine != compress::Combine::gather) continue;
+    bytes = 0;
+    const auto answers = coders.answers();
+    for (const laws::Payload& payload : answers[0]) bytes += payload.size();
+  }
+  return bytes;
+}
+
+// `fit --codec` measures the time of decoding on one rank; the law multiplies it by the payloads that a rank decodes.
+TEST(ExchangeLaw, CountsThePayloadsThatEachCodecDecodes) {
+  constexpr int kMost = 4;
+  const std::vector<Gradient> model{{.name = "fc", .elements = 96 * 96, .rows = 96}};
+  for (const compress::Codec* codec : compress::codecs()) {
+    const std::string name(codec->name);
+    if (name == "none") continue;
+    Cluster cluster = cluster_of(kMost);
+    cluster.codecs = {{.codec = name, .encode_s_per_byte = 0, .decode_s_per_byte = 1}};
+    const double counted = exchange_law(model, {.codec = name, .dense_below = 1}, cluster).coding_s_per_byte;
+    const double decoded =
+        static_cast<double>(decoded_bytes(name, kMost)) / static_cast<double>(decoded_bytes(name, 1));
+    EXPECT_NEAR(counted, decoded, 0.15 * decoded) << name;
+  }
+}
+
+// The incomplete last host takes part in what runs between hosts.
+TEST(ExchangeLaw, CountsAnIncompleteHost) {
+  EXPECT_DOUBLE_EQ(cost_s(cluster_of(10, 4), law_of("none", "hierarchical", cluster_of(10, 4))),
+                   cost_s(cluster_of(12, 4), law_of("none", "hierarchical", cluster_of(12, 4))));
 }
 
 // A ring's reduce-scatter and all-gather on 16 ranks have 15 start-up times each; other algorithms have fewer.

@@ -57,14 +57,19 @@ double coding_share(std::span<const Gradient> gradients, const compress::Setting
   return gradients.empty() ? 1 : bytes / bytes_of(gradients);
 }
 
+/// The payloads that the answers to a round contain.
+double payloads_of(const compress::RoundBytes& round, int ranks) {
+  if (round.combine != Combine::gather) return 1;
+  return round.senders > 0 ? std::min(round.senders, ranks) : ranks;
+}
+
 ExchangeLeg leg_of(const compress::RoundBytes& round, const Rounds& rounds, double dense_bytes) {
-  const double share = round.bytes / dense_bytes, ranks = rounds.ranks;
+  const double share = round.bytes / dense_bytes;
   switch (round.combine) {
     case Combine::additive:
       return {Collective::allreduce, rounds.scope, share};
     case Combine::gather:
-      return {Collective::allgather_v, rounds.scope,
-              share * (round.senders > 0 ? std::min<double>(round.senders, ranks) : ranks)};
+      return {Collective::allgather_v, rounds.scope, share * payloads_of(round, rounds.ranks)};
     default:
       return {Collective::alltoall_v, rounds.scope, share};
   }
@@ -92,8 +97,9 @@ void add_merges(ExchangeLaw& law, double share, const Rounds& rounds) {
   law.legs.push_back({Collective::allgather_v, rounds.scope, share});
 }
 
-void add_rounds(ExchangeLaw& law, std::span<const Gradient> gradients, const compress::Settings& settings,
-                const Rounds& rounds) {
+/// Adds the legs of all rounds; returns the number of payloads that the codec decodes at the end of its conversation.
+double add_rounds(ExchangeLaw& law, std::span<const Gradient> gradients, const compress::Settings& settings,
+                  const Rounds& rounds) {
   std::vector<compress::Tensor> coded, plain;
   for (const Gradient& gradient : gradients) {
     const bool is_one = is_coded(gradient, settings);
@@ -102,9 +108,11 @@ void add_rounds(ExchangeLaw& law, std::span<const Gradient> gradients, const com
     (is_one ? coded : plain).push_back(part);
   }
   const double dense_bytes = bytes_of(gradients);
+  double decoded = 1;
   for (const auto& [tensors, with] : {std::pair(&plain, compress::settings_of("none")), std::pair(&coded, settings)}) {
     if (tensors->empty()) continue;
     for (const compress::RoundBytes& round : rounds_of(with, *tensors)) {
+      decoded = payloads_of(round, rounds.ranks);
       if (round.combine == Combine::mergeable) {
         add_merges(law, round.bytes / dense_bytes, rounds);
         continue;
@@ -114,6 +122,7 @@ void add_rounds(ExchangeLaw& law, std::span<const Gradient> gradients, const com
       law.legs.push_back(leg_of(round, rounds, dense_bytes));
     }
   }
+  return decoded;
 }
 
 bool density_is_known(std::span<const Gradient> gradients, const compress::Settings& settings) {
@@ -133,16 +142,6 @@ const CodingCost* coding_of(const Cluster& cluster, const compress::Settings& se
     }
   }
   return nullptr;
-}
-
-/// With a gather every rank decodes the packets of all. `share`: as coding_share gives it.
-void add_coding(ExchangeLaw& law, const CodingCost* coding, const compress::Settings& settings, const Rounds& rounds,
-                double share) {
-  law.coding_is_known = coding != nullptr || settings.codec->name == "none";
-  if (coding == nullptr) return;
-  const double packets = settings.codec->combines.gather && !settings.codec->combines.scatter ? rounds.ranks : 1;
-  law.coding_s_per_byte =
-      share * (coding->encode_s_per_byte + packets * coding->decode_s_per_byte) / static_cast<double>(rounds.parts);
 }
 
 }  // namespace
@@ -165,7 +164,7 @@ ExchangeLaw exchange_law(std::span<const Gradient> gradients, const Synchronizer
                       .everywhere = exchange.answers_everywhere};
   const double share = coding_share(gradients, settings);
   if (narrows) law.legs.push_back({Collective::reduce_scatter, Scope::host, share});
-  add_rounds(law, gradients, settings, rounds);
+  const double decoded = add_rounds(law, gradients, settings, rounds);
   for (ExchangeLeg& leg : law.legs)
     if (narrows && leg.scope == Scope::across) leg.at_once = per_host;  // every rank of a host exchanges its part
   if (narrows) law.legs.push_back({Collective::allgather, Scope::host, share});
@@ -174,7 +173,11 @@ ExchangeLaw exchange_law(std::span<const Gradient> gradients, const Synchronizer
       if (leg.collective == Collective::allreduce) leg.collective = Collective::reduce;
   if (const auto* ending = std::get_if<sync::BroadcastsWeights>(&exchange.ending))
     law.legs.push_back({Collective::broadcast, Scope::group, ending->always ? 1.0 : 1.0 / options.broadcast_every});
-  add_coding(law, coding_of(cluster, settings, options.catalogue), settings, rounds, share);
+  const CodingCost* coding = coding_of(cluster, settings, options.catalogue);
+  law.coding_is_known = coding != nullptr || settings.codec->name == "none";
+  if (coding != nullptr)
+    law.coding_s_per_byte =
+        share * (coding->encode_s_per_byte + decoded * coding->decode_s_per_byte) / static_cast<double>(rounds.parts);
   law.density_is_known = density_is_known(gradients, settings);
   const bool is_plain = settings.codec->name == "none" && options.exchange == "allreduce";
   return is_plain ? ExchangeLaw{} : law;
