@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fit/cluster.hpp"
+#include "fit/measure.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::tools::fit {
@@ -84,6 +85,29 @@ TEST(ClusterFit, ThatMissesKeepsTheTablesWhichPlannersPreferAndMarksTheLinks) {
   const std::string doubt = doubt_of_links(cluster, 8);
   for (const char* text : {"on 8 ranks", "measurements on 4", "by up to 7", "syncopate fit"})
     EXPECT_NE(doubt.find(text), std::string::npos) << text << " in " << doubt;
+}
+
+TEST(ClusterFit, LeavesHalfOfAShortLimitToLargeSizes) {
+  Effort effort{.bytes = {4, 256, 4096, 65536, 1 << 20}, .budget_s = 0.05, .limit_s = 45};
+  EXPECT_EQ(budget_of_row_s(effort, 50), 0.05);
+  for (const double limit_s : {10.0, 1.0}) {
+    effort.limit_s = limit_s;
+    EXPECT_DOUBLE_EQ(budget_of_row_s(effort, 50) * 50 * 5, limit_s / 2);
+  }
+}
+
+TEST(ClusterFit, OfSmallSizesMakesPlansOfLargeOnesDoubtful) {
+  const Cluster cluster =
+      parse_cluster(cluster_file(as_the_links_say(), fit_cluster(as_the_links_say())).dump(), "c.json");
+  const auto doubt = [&](double times) {
+    return doubt_of_size(cost_of(cluster), 4, Collective::allreduce, times * kSizes[3]);
+  };
+  EXPECT_EQ(doubt(1), "");
+  EXPECT_NE(doubt(100).find("the timings end at 1 MiB"), std::string::npos) << doubt(100);
+  EXPECT_EQ(doubt(100).find("guesses"), std::string::npos) << doubt(100);
+  EXPECT_NE(doubt(192).find("predicted times and their order are guesses at 192 times the largest size"),
+            std::string::npos)
+      << doubt(192);
 }
 
 }  // namespace

@@ -129,7 +129,8 @@ void define(CLI::App& app, Session& session) {
          "Where all ranks share memory: vectors in the group's (Group::allocate, as gradients are), or own ones")
       ->check(one_of("memory", {"group", "own"}))
       ->capture_default_str();
-  app.add_option("--budget", options->budget_s, "Timed seconds per collective, algorithm and size in one pass")
+  app.add_option("--budget", options->budget_s,
+                 "Timed seconds per collective, algorithm and size in one pass; less where --limit is short")
       ->check(above_zero())
       ->capture_default_str();
   app.add_option("--limit", options->limit_s, "Seconds of all passes; large sizes that would exceed it are left out")

@@ -48,11 +48,22 @@ std::vector<Collective> measured_collectives() {
   return collectives;
 }
 
+std::size_t rows_in_a_size(const std::vector<Collective>& collectives, int ranks,
+                           const std::vector<std::uint32_t>& hosts) {
+  std::size_t rows = 0;
+  for (const Collective collective : collectives) rows += sensible(collective, ranks, hosts).size();
+  return rows;
+}
+
 /// The passes over all collectives and sizes; rank 0's clock decides, for all ranks alike.
 class Passes final {
  public:
   Passes(Group& group, const Effort& effort, std::vector<Collective> collectives)
-      : group_(group), effort_(effort), collectives_(std::move(collectives)) {}
+      : group_(group),
+        effort_(effort),
+        collectives_(std::move(collectives)),
+        rows_in_a_size_(rows_in_a_size(collectives_, group.size(), hosts_of(group))),
+        budget_s_(budget_of_row_s(effort, rows_in_a_size_)) {}
 
   std::vector<Timing> run(int most_passes) {
     for (int pass = 0; pass < most_passes; ++pass) {
@@ -85,14 +96,13 @@ class Passes final {
       if (i + 1 == effort_.bytes.size() || i + 1 < kLeastSizes) continue;
       const double growth = static_cast<double>(effort_.bytes[i + 1]) / static_cast<double>(effort_.bytes[i]);
       const double lasted = elapsed_s() - begin;
-      const bool grows = lasted > 3 * effort_.budget_s * static_cast<double>(rows_in_a_size_);
+      const bool grows = lasted > 3 * budget_s_ * static_cast<double>(rows_in_a_size_);
       if (!goes_on(elapsed_s() + lasted * (grows ? growth : 2))) return i + 1;
     }
     return effort_.bytes.size();
   }
 
   void measure_size(std::uint64_t bytes) {
-    rows_in_a_size_ = 0;
     for (const Collective collective : collectives_) {
       const std::uint64_t step = sizeof(float) * (collective == Collective::alltoall ? group_.size() : 1);
       bench::Task task{.collective = collective, .ranks = group_.size()};
@@ -100,11 +110,10 @@ class Passes final {
       if (collective == Collective::barrier) task.bytes = {sizeof(float)};
       task.algorithms = sensible(collective, group_.size(), hosts_of(group_));
       task.rounds = 1;
-      task.budget_s = effort_.budget_s;
+      task.budget_s = budget_s_;
       task.apart = overlaps(collective);
       task.memories = {std::string(name_of(effort_.memory))};
       bench::measure_task(group_, task, rows_);
-      rows_in_a_size_ += task.algorithms.size();
     }
   }
 
@@ -133,8 +142,9 @@ class Passes final {
   Group& group_;
   const Effort& effort_;
   std::vector<Collective> collectives_;
+  std::size_t rows_in_a_size_;
+  double budget_s_;
   Rows rows_{0};
-  std::size_t rows_in_a_size_ = 0;
   std::size_t sizes_ = 0;
   Clock::time_point begin_ = Clock::now();
 };
@@ -160,8 +170,7 @@ std::vector<Timing> measure_links(Group* group, Effort effort) {
 }  // namespace
 
 void require_enough_time(const Effort& effort, int ranks, const std::vector<std::uint32_t>& hosts) {
-  std::size_t rows = 0;
-  for (const Collective collective : measured_collectives()) rows += sensible(collective, ranks, hosts).size();
+  const std::size_t rows = rows_in_a_size(measured_collectives(), ranks, hosts);
   const auto sizes = static_cast<double>(std::min(kLeastSizes, effort.bytes.size()));
   const double least_s = sizes * static_cast<double>(rows) * effort.budget_s;
   if (least_s > effort.limit_s)

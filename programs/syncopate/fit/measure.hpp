@@ -1,6 +1,7 @@
 // Measuring for a fit: every collective by every algorithm, ascending in size, as often as the time allows.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -12,10 +13,16 @@ namespace syncopate::tools::fit {
 
 struct Effort {
   std::vector<std::uint64_t> bytes;  ///< ascending
-  double budget_s = 0.05;            ///< timed seconds of a collective, algorithm and size in one pass
+  double budget_s = 0.05;            ///< at most: timed seconds of a collective, algorithm and size in one pass
   double limit_s = 45;               ///< of everything; large sizes are left out and passes ended to keep it
   Memory memory = Memory::group;     ///< in which vectors lie, where all ranks share a host's
 };
+
+/// Timed seconds of each of `rows` (a collective and an algorithm) at a size: all sizes together take at most half of
+/// the limit by it, which leaves the other half to large sizes, whose calls take longer than that.
+[[nodiscard]] inline double budget_of_row_s(const Effort& effort, std::size_t rows) {
+  return std::min(effort.budget_s, effort.limit_s / 2 / static_cast<double>(rows * effort.bytes.size()));
+}
 
 /// Throws Misuse where the limit ends before two sizes can be timed: one point makes no line. `hosts` by rank, as in a
 /// PlanRequest.

@@ -94,10 +94,15 @@ std::string doubt_of_size(const NetworkCost& cost, int ranks, Collective collect
     falls += fall_of(entry);
   }
   if (last == 0 || bytes <= last || ranks != cost.measured_ranks) return {};
+  constexpr double kMostExtrapolation = 100;
+  const std::string guess =
+      bytes <= kMostExtrapolation * last
+          ? ""
+          : fmt::format("; predicted times and their order are guesses at {:.0f} times the largest size", bytes / last);
   return fmt::format(
-      "{} of {} exceeds the measured sizes: the timings end at {}{}; `syncopate fit --bytes` with larger sizes "
-      "measures them",
-      name_of(collective), format_bytes(bytes), format_bytes(last), falls);
+      "{} of {} exceeds the measured sizes: the timings end at {}{}{}; `syncopate fit --bytes` with larger sizes and a "
+      "longer --limit measures them",
+      name_of(collective), format_bytes(bytes), format_bytes(last), falls, guess);
 }
 
 std::vector<RankedAlgorithm> sort_algorithms(const PlanRequest& request, const NetworkCost& cost) {
