@@ -10,7 +10,8 @@ EXAMPLE = "example/allreduce.cpp"
 TOUR = "docs/tour.md"
 # Page -> the sources that its cpp blocks are parts of.
 EXCERPTS = {"docs/use.md": ["example/own_model.cpp"],
-            "docs/extending.md": [f"test/template/{kind}.cpp" for kind in ("codec", "algorithm", "policy", "placement")] + ["example/own/rule.cpp", "example/own/consistency.cpp"]}
+            "docs/extending.md": [f"test/template/{kind}.cpp" for kind in ("codec", "algorithm", "policy", "placement")] + ["example/own/rule.cpp", "example/own/consistency.cpp",
+                                                                                                          "example/own/workers.hpp"]}
 
 
 def link_findings(root):

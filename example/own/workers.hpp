@@ -1,8 +1,10 @@
-// Trains a small model on two servers and three workers in this process: the programs of this folder share it.
+// Trains a small model on servers and three workers: the programs of this folder share it.
 #pragma once
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <thread>
@@ -10,9 +12,46 @@
 
 #include "syncopate/server.hpp"
 
-/// Worker w pulls two tables of weights towards w, so that training ends at the mean of the workers: 1. The servers
-/// have the same catalogue as the workers. Returns an exit status.
-inline int train_on_workers(syncopate::WorkerOptions options) {
+/// Serves with the program's own components, if `syncopate run --own-servers` started this process as a server: until
+/// all workers have ended. Returns at once in a worker.
+inline bool serve(const syncopate::Catalogue& catalogue) {
+  auto options = syncopate::server_from_environment();  // addresses, index, job and secret, but no catalogue
+  if (!options) return false;
+  options->catalogue = catalogue;
+  const auto server = syncopate::Server::start(*options);
+  while (!server->wait_for_end(std::chrono::hours(1))) {
+  }
+  return true;
+}
+
+/// Pulls two tables of weights towards the worker's number, so that training ends at the mean of the workers. Returns
+/// whether that is 1.
+inline bool train(const syncopate::WorkerOptions& own) {
+  constexpr double kRate = 0.01;
+  std::vector<float> weights[] = {std::vector<float>(10), std::vector<float>(100)};
+  const auto worker = syncopate::TableWorker::connect(own);
+  worker->create_table("small", std::span(weights[0]));
+  worker->create_table("large", std::span(weights[1]));
+  worker->start();
+  for (int step = 0; step < 1000; ++step) {
+    for (std::size_t table = 0; table < 2; ++table) {
+      worker->sync(table);
+      std::vector<float> gradient = weights[table];
+      for (float& value : gradient) value -= static_cast<float>(own.worker);
+      worker->update(table, std::span(gradient), kRate);
+    }
+    worker->clock(kRate);
+  }
+  worker->finish();
+  std::printf("worker %zu of %zu: weights %.1f\n", own.worker, own.workers, weights[0].front());
+  bool is_mean = true;
+  for (const auto& table : weights)
+    for (const float weight : table) is_mean = is_mean && std::abs(weight - 1) <= 0.2F;
+  return is_mean;
+}
+
+/// Trains on two servers and three workers in this process. The servers have the same catalogue as the workers.
+inline int train_in_this_process(syncopate::WorkerOptions options) {
   std::vector<std::unique_ptr<syncopate::Server>> servers;
   for (std::size_t index = 0; index < 2; ++index) {
     servers.push_back(
@@ -20,36 +59,13 @@ inline int train_on_workers(syncopate::WorkerOptions options) {
     options.servers.push_back(servers.back()->addresses().front());
   }
   options.workers = 3;
-  const auto train = [](const syncopate::WorkerOptions& own) {
-    constexpr double kRate = 0.01;
-    std::vector<float> weights[] = {std::vector<float>(10), std::vector<float>(100)};
-    const auto worker = syncopate::TableWorker::connect(own);
-    worker->create_table("small", std::span(weights[0]));
-    worker->create_table("large", std::span(weights[1]));
-    worker->start();
-    for (int step = 0; step < 1000; ++step) {
-      for (std::size_t table = 0; table < 2; ++table) {
-        worker->sync(table);
-        std::vector<float> gradient = weights[table];
-        for (float& value : gradient) value -= static_cast<float>(own.worker);
-        worker->update(table, std::span(gradient), kRate);
-      }
-      worker->clock(kRate);
-    }
-    worker->finish();
-    std::printf("worker %zu of %zu: weights %.1f\n", own.worker, own.workers, weights[0].front());
-    for (const auto& table : weights)
-      for (const float weight : table)
-        if (std::abs(weight - 1) > 0.2F) return 1;
-    return 0;
-  };
   std::vector<int> status(options.workers, 1);
   std::vector<std::thread> workers;
   for (std::size_t worker = 0; worker < options.workers; ++worker)
     workers.emplace_back([&, own = options, worker]() mutable {
       own.worker = worker;
       try {
-        status[worker] = train(own);
+        status[worker] = train(own) ? 0 : 1;
       } catch (const std::exception& error) {
         std::fprintf(stderr, "worker %zu: %s\n", worker, error.what());
       }
@@ -58,4 +74,20 @@ inline int train_on_workers(syncopate::WorkerOptions options) {
   for (std::size_t index = 0; index < 2; ++index)
     std::printf("server %zu keeps %zu bytes\n", index, static_cast<std::size_t>(servers[index]->status().kept_bytes));
   return status[0] + status[1] + status[2] > 0 ? 1 : 0;
+}
+
+/// A process of `syncopate run -n 3 --servers K --own-servers` is one worker or one server; otherwise this process is
+/// all of them. Returns an exit status.
+inline int train_on_workers(syncopate::WorkerOptions options) try {
+  if (serve(options.catalogue)) return 0;
+  if (std::getenv("SYNCOPATE_SERVERS") == nullptr) return train_in_this_process(options);
+  const syncopate::WorkerOptions place = syncopate::worker_from_environment();
+  options.access = place.access;
+  options.servers = place.servers;
+  options.worker = place.worker;
+  options.workers = place.workers;
+  return train(options) ? 0 : 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }
