@@ -119,6 +119,16 @@ TEST(Decoding, RandomChangesAreTheSamplesOwn) {
   EXPECT_NEAR(mirrored, 500, 80);  // five standard deviations
 }
 
+// In half of all cuts both coordinates are in the same half of their ranges.
+TEST(Decoding, TheCoordinatesOfARandomCutAreIndependent) {
+  int alike = 0;
+  for (std::uint32_t sample = 0; sample < 2000; ++sample) {
+    const Box box = box_of({300, 200}, {.side = 32, .augment = true, .seed = 3, .epoch = 2, .sample = sample});
+    alike += (2 * box.x < 300 - box.width) == (2 * box.y < 200 - box.height) ? 1 : 0;
+  }
+  EXPECT_NEAR(alike, 1000, 150);
+}
+
 TEST(Decoding, MirroringCanBeLeftOutOfTheRandomChanges) {
   const Bytes file = jpeg_of(drawing(300, 200));
   for (std::uint32_t sample = 0; sample < 20; ++sample) {

@@ -148,5 +148,11 @@ TEST(Cost, ObservedNeverFallsWithTheBytes) {
   EXPECT_THROW(make("observed", {}), Misuse);
 }
 
+// Pooled from the end, (20, 5) and (30, 1) first: means are weighted by the number of observations.
+TEST(Cost, ObservedPoolsAllThatFall) {
+  const Cost cost = make("observed", {.points = {{10, 6}, {20, 5}, {30, 1}}});
+  for (const double bytes : {10, 20, 30}) EXPECT_DOUBLE_EQ(cost(bytes), 4) << bytes;
+}
+
 }  // namespace
 }  // namespace syncopate::schedule

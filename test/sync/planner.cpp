@@ -191,6 +191,22 @@ TEST(Planner, KeepsThePartitionThatServesUnlessAnotherIsClearlyBetter) {
   EXPECT_EQ(run.planner.partition(), before);
 }
 
+TEST(Planner, MeasuresDriftSinceTheLastPlan) {
+  Planned run(kExact, model_of(6), Cost::affine(0.05, 1e-3));
+  run.until_planned();
+  run.until_check();
+  EXPECT_FALSE(run.planner.has_drifted());
+  run.model = model_of(6, 0.1);
+  run.until_check();
+  ASSERT_TRUE(run.planner.has_drifted());
+  run.planner.measure_again();
+  run.until_planned();
+  for (int check = 0; check < 2; ++check) {
+    run.until_check();
+    EXPECT_FALSE(run.planner.has_drifted()) << check;
+  }
+}
+
 TEST(Planner, NeverChecksWhereThatIsNotWanted) {
   Planned run({"exact_dp", false, 0}, model_of(3), Cost::affine(0.05, 1e-3));
   run.until_planned();
