@@ -34,7 +34,7 @@ LAYERS = {
 }
 # Public header -> the folder that implements it: only folders that may include that folder may include the header.
 HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "combiner": "sync", "feedback": "compress", "shelves": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate", "testing": "laws", "foresight": "foresight", "codec_loopback": "compress", "optimizer": "optim", "server": "server",
-         "input": "input", "pipeline": "input", "cache": "cache",
+         "input": "input", "files": "input", "pipeline": "input", "cache": "cache",
          # The interfaces of components that users write.
          "codec": "compress", "codec_feedback": "compress", "policy": "schedule", "rule": "optim", "placement": "server/placement",
          "consistency": "server/consistency"}

@@ -3,10 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "syncopate/error.hpp"
 
@@ -19,24 +23,30 @@ constexpr std::uint64_t kBlock = 512, kMostName = 64 << 10;
 struct Field {
   std::size_t at, length;
 };
-constexpr Field kName{0, 100}, kSize{124, 12}, kChecksum{148, 8}, kKind{156, 1}, kMagic{257, 5}, kPrefix{345, 155};
+constexpr Field kName{0, 100}, kSize{124, 12}, kChecksum{148, 8}, kKind{156, 1}, kTarget{157, 100}, kMagic{257, 5},
+    kPrefix{345, 155};
+
+/// The first bytes of files of other formats that are taken for tar archives.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kCompressed{
+    {{"\x1f\x8b", "gzip"}, {"BZh", "bzip2"}, {"\3757zXZ", "xz"}, {"\x28\xb5\x2f\xfd", "zstd"}, {"PK\3\4", "zip"}}};
 
 class Headers final {
  public:
   explicit Headers(const Archive& archive) : archive_(archive) {}
 
-  [[nodiscard]] std::vector<Member> members();
+  [[nodiscard]] std::vector<StoredFile> members();
 
  private:
   /// Values of extended headers for the next member.
   struct Said {
-    std::optional<std::string> name;
+    std::optional<std::string> name, target;
     std::optional<std::uint64_t> bytes;
   };
 
   [[noreturn]] void refuse(std::string_view why) const {
     throw Corrupt(fmt::format("{} at offset {}: {}", archive_.name, at_, why));
   }
+  [[noreturn]] void refuse_header(std::string_view why) const;
   [[nodiscard]] std::string_view bytes_of(const Field& field) const {
     return {header_.data() + field.at, field.length};
   }
@@ -53,17 +63,33 @@ class Headers final {
   [[nodiscard]] std::string name() const;
   [[nodiscard]] std::string contents(std::uint64_t bytes) const;
   void take_pax(const std::string& records, Said& said) const;
+  [[nodiscard]] const StoredFile& target_of(const std::string& link);
 
   const Archive& archive_;
   std::uint64_t at_ = 0;  ///< offset of the current header
   std::string header_ = std::string(kBlock, '\0');
+  std::vector<StoredFile> found_;
+  std::unordered_map<std::string, std::size_t> by_path_;  ///< the first `indexed_` of `found_`, if there are links
+  std::size_t indexed_ = 0;
 };
+
+/// A compressed archive is recognised only where no header is: a name may begin with the same bytes.
+void Headers::refuse_header(std::string_view why) const {
+  for (const auto& [magic, program] : kCompressed)
+    if (at_ == 0 && header_.starts_with(magic))
+      refuse(
+          fmt::format("compressed by {}; allowed: a tar archive that is not compressed, because its files are read "
+                      "at their offsets",
+                      program));
+  refuse(why);
+}
 
 /// False at the end: zero blocks, or no more bytes. Throws if more follows, because it would be lost silently.
 bool Headers::next() {
   if (at_ == archive_.bytes) return false;
-  if (archive_.bytes - at_ < kBlock) refuse("the archive is cut short: a header has 512 bytes");
-  archive_.read(at_, std::as_writable_bytes(std::span(header_)));
+  const std::uint64_t length = std::min(kBlock, archive_.bytes - at_);
+  archive_.read(at_, std::as_writable_bytes(std::span(header_).first(length)));
+  if (length < kBlock) refuse_header("the archive is cut short: a header has 512 bytes");
   if (is_zero()) return require_end(), false;
   require_checksum();
   return true;
@@ -84,9 +110,7 @@ void Headers::require_checksum() const {
     sum += is_own ? std::uint64_t{' '} : static_cast<unsigned char>(header_[i]);
   }
   if (octal_in(kChecksum) != sum)
-    refuse(
-        "the header's checksum is wrong: the archive is damaged, or not a tar archive (compressed ones are not "
-        "supported)");
+    refuse_header("the header's checksum is wrong: the archive is damaged, or not a tar archive");
 }
 
 /// A number between blanks and zero bytes; an empty field is 0.
@@ -146,6 +170,7 @@ void Headers::take_pax(const std::string& records, Said& said) const {
     const std::string_view key = record.substr(0, equals), value = record.substr(equals + 1);
     if (key.starts_with("GNU.sparse.")) refuse("a sparse file; allowed: complete files");
     if (key == "path") said.name = std::string(value);
+    if (key == "linkpath") said.target = std::string(value);
     if (key != "size") continue;
     std::uint64_t bytes = 0;
     const auto [last, wrong] = std::from_chars(value.data(), value.data() + value.size(), bytes);
@@ -154,8 +179,19 @@ void Headers::take_pax(const std::string& records, Said& said) const {
   }
 }
 
-std::vector<Member> Headers::members() {
-  std::vector<Member> found;
+const StoredFile& Headers::target_of(const std::string& link) {
+  const auto path_of = [](const std::string& name) { return std::filesystem::path(name).lexically_normal().string(); };
+  for (; indexed_ < found_.size(); ++indexed_) by_path_[path_of(found_[indexed_].name)] = indexed_;
+  const auto target = by_path_.find(path_of(link));
+  if (target == by_path_.end())
+    refuse(
+        fmt::format("a hard link to {}, which is not in the archive before it; create the archive with `tar "
+                    "--hard-dereference`",
+                    link));
+  return found_[target->second];
+}
+
+std::vector<StoredFile> Headers::members() {
   Said said;
   while (next()) {
     const char kind = header_[kKind.at];
@@ -168,15 +204,28 @@ std::vector<Member> Headers::members() {
     if (kind == 'S') refuse("a sparse file; allowed: complete files");
     if (kind == 'x') take_pax(contents(bytes), said);
     if (kind == 'L') said.name = contents(bytes).c_str();  // up to the terminating zero
-    if (kind == '0' || kind == '\0' || kind == '7') found.push_back({said.name.value_or(name()), at_ + kBlock, bytes});
+    if (kind == 'K') said.target = contents(bytes).c_str();
+    if (kind == '0' || kind == '\0' || kind == '7')
+      found_.push_back({.name = said.name.value_or(name()), .bytes = bytes, .offset = at_ + kBlock});
+    if (kind == '1') {
+      StoredFile file = target_of(said.target.value_or(std::string(text_of(kTarget))));
+      file.name = said.name.value_or(name());
+      found_.push_back(std::move(file));
+    }
     if (!describes) said = {};
     at_ += kBlock + std::min(left, (bytes + kBlock - 1) / kBlock * kBlock);  // the last block may be incomplete
   }
-  return found;
+  return std::move(found_);
 }
 
 }  // namespace
 
-std::vector<Member> members_of(const Archive& archive) { return Headers(archive).members(); }
+std::vector<StoredFile> members_of(const Archive& archive) { return Headers(archive).members(); }
+
+std::vector<StoredFile> records_of(const File& file, Extensions extensions) {
+  auto found = members_of({file.path(), file.bytes(), [&](auto at, auto into) { file.read(at, into); }});
+  std::erase_if(found, [&](const StoredFile& one) { return !is_record(one.name, extensions); });
+  return found;
+}
 
 }  // namespace syncopate::input::tar

@@ -317,6 +317,8 @@ TEST_F(Pipelines, WhatIsNoSetIsRefusedWithWhatWouldBe) {
   EXPECT_THROW((void)open_dataset(folder / "nowhere"), Misuse);
   EXPECT_THROW((void)open_dataset(folder / "train"), Misuse);
   fs::create_directories(folder / "val/wasp");
+  EXPECT_NO_THROW((void)open_dataset(folder)) << "a class is a folder of pictures";
+  fs::copy_file(folder / "val/ant/0.png", folder / "val/wasp/0.png");
   EXPECT_THROW((void)open_dataset(folder), Misuse) << "a class that training does not have";
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 
 #include "base/require.hpp"
@@ -97,12 +96,6 @@ class Photographs final : public Decoder {
 };
 
 }  // namespace
-
-bool is_photograph(const std::string& name) {
-  std::string ending = std::filesystem::path(name).extension().string();
-  std::ranges::transform(ending, ending.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
-  return ending == ".jpeg" || ending == ".jpg" || ending == ".png";
-}
 
 std::unique_ptr<Decoder> picture_decoder(const Normalisation& normalisation) {
   return std::make_unique<Photographs>(normalisation);

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
 
 #include "input/picture/cut.hpp"
 #include "syncopate/pipeline.hpp"
@@ -21,8 +20,5 @@ namespace syncopate::input {
 void read_jpeg(std::span<const std::byte> file, const PictureTransform& look, Cut& cut);
 /// PNG by libpng: any depth and palette, transparent parts on white. Throws Corrupt; Misuse without libpng.
 void read_png(std::span<const std::byte> file, const PictureTransform& look, Cut& cut);
-
-/// Whether a file of this name belongs to a set: .jpeg, .jpg or .png, in any case.
-[[nodiscard]] bool is_photograph(const std::string& name);
 
 }  // namespace syncopate::input
