@@ -25,6 +25,7 @@ NB_MODULE(_core, module) {
   bind::bind_synchronizer(module);
   bind::bind_combiner(module);
   bind::bind_foresight(module);
+  bind::bind_records(module);
   bind::bind_source(module);
   bind::bind_cache(module);
   bind::bind_picture(module);

@@ -1,6 +1,7 @@
 // The data cache for Python: steps of records, read on a thread of the caller without the GIL.
 #include "syncopate/cache.hpp"
 
+#include <fmt/format.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -109,12 +110,22 @@ nb::list in_python(const std::vector<input::Record>& records) {
   return all;
 }
 
+std::string text_of(const cache::Tally& tally) {
+  return fmt::format("CacheTally(records={}, bytes={}, seconds={:.3g})", tally.records, tally.bytes, tally.seconds);
+}
+
+std::string text_of(const cache::Counters& row) {
+  return fmt::format("CacheCounters(epoch={}, memory={}, disk={}, peers={}, origin={}, damaged={})", row.epoch,
+                     text_of(row.memory), text_of(row.disk), text_of(row.peers), text_of(row.origin), row.damaged);
+}
+
 void bind_counters(nb::module_& module) {
   nb::class_<cache::Tally>(module, "CacheTally", "Records of one epoch that came from one place.")
       .def_ro("records", &cache::Tally::records)
       .def_ro("bytes", &cache::Tally::bytes)
       .def_ro("seconds", &cache::Tally::seconds,
-              "Time that this rank read there, for itself and for others; for `peers` its wait for the exchange.");
+              "Time that this rank read there, for itself and for others; for `peers` its wait for the exchange.")
+      .def("__repr__", [](const cache::Tally& self) { return text_of(self); });
   nb::class_<cache::Counters>(module, "CacheCounters",
                               "The places from which this rank's records of an epoch came; each record counts once.")
       .def_ro("epoch", &cache::Counters::epoch)
@@ -123,7 +134,8 @@ void bind_counters(nb::module_& module) {
       .def_ro("peers", &cache::Counters::peers, "Memory or disk of another rank.")
       .def_ro("origin", &cache::Counters::origin,
               "The source, read by this rank or, on its behalf, by the record's holder.")
-      .def_ro("damaged", &cache::Counters::damaged, "Damaged records on this rank's disk, which were read again.");
+      .def_ro("damaged", &cache::Counters::damaged, "Damaged records on this rank's disk, which were read again.")
+      .def("__repr__", [](const cache::Counters& self) { return text_of(self); });
 }
 
 }  // namespace

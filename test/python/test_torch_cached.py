@@ -3,18 +3,20 @@
 import collections
 import copy
 import io
+import os
 import queue
 import tarfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import torch
 from conftest import BOUND_S, outcomes
 
 import syncopate
-from syncopate.torch import CachedDataset, ThrottledSource, meeting
-from syncopate.torch.sources import TarSource
+from syncopate.torch import CachedDataset, PictureDecoder, ThrottledSource, meeting
+from syncopate.torch.sources import FolderSource, TarSource
 from syncopate.torch.threads import Threads
 
 
@@ -75,6 +77,12 @@ def files(folder):
     return folder / "set", folder / "set.tar"
 
 
+def written(path, content=None):
+    """A file with this content; by default its path below `set`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(str(path).rpartition("/set/")[2].encode() if content is None else content)
+
+
 def archive_of(path, *members):
     """A tar file of members (name, content, its other fields)."""
     with tarfile.open(path, "w") as archive:
@@ -122,6 +130,14 @@ def test_an_epoch_has_each_sample_once_and_only_the_first_one_reads_the_source(o
     assert (sum(row.peers.records for row in rows) > 0) == (ranks > 1)
 
 
+def test_counters_are_readable():
+    with alone(Source(3), memory_bytes=100) as data:
+        list(data)
+        row = data.counters()[0]
+    assert repr(row.disk) == "CacheTally(records=0, bytes=0, seconds=0)"
+    assert repr(row) == f"CacheCounters(epoch=0, memory={row.memory}, disk={row.disk}, peers={row.peers}, origin={row.origin}, damaged=0)"
+
+
 def test_without_a_cache_every_epoch_reads_the_source():
     with alone(source := Source(10)) as data:
         for _ in range(2):
@@ -133,14 +149,62 @@ def test_a_folder_and_its_tar_file_have_the_same_records_and_labels(tmp_path):
     for path in files(tmp_path):
         with alone(path, decode=bytes, batch_size=10) as data:
             (records, labels), = data
-            assert sorted(zip(labels.tolist(), records, strict=True)) == [(0, b"00"), (0, b"2"), (1, b""), (2, b"111")]
-            assert data.source.classes == ["ant", "ant/deep", "cat"]
+            assert sorted(zip(labels.tolist(), records, strict=True)) == [(0, b""), (0, b"00"), (0, b"2"), (1, b"111")]
+            assert data.source.classes == ["ant", "cat"]
 
 
 def test_files_without_a_class_have_no_labels(tmp_path):
     (tmp_path / "1").write_bytes(b"1")
     with alone(tmp_path, decode=bytes) as data:
         assert list(data) == [[b"1"]]
+
+
+def test_labels_that_a_user_does_not_expect_are_warned_of(tmp_path):
+    for name in ("set/images/0.jpg", "set/images/1.jpg"):
+        written(tmp_path / name)
+    with pytest.warns(UserWarning, match="all 2 records of .* are in one class, 'images', such as images/0.jpg"):
+        assert FolderSource(tmp_path / "set").labels == [0, 0]
+    written(tmp_path / "set/read.me")
+    with pytest.warns(UserWarning, match="read.me in .* is in no folder and others are, so the records have no labels"):
+        assert FolderSource(tmp_path / "set").labels is None
+
+
+def test_metadata_and_folders_within_a_class_change_neither_records_nor_labels(tmp_path):
+    """The layout of Tiny ImageNet after a copy by macOS; test/input/layouts.cpp has the other layouts."""
+    names = ["n1/images/0.JPEG", "n2/images/0.JPEG", "n3/images/0.JPEG"]
+    for name in (*names, "n1/images/._0.JPEG", "__MACOSX/n1/0.JPEG", "n2/.ipynb_checkpoints/0.JPEG", "n1/n1_boxes.txt", "Thumbs.db"):
+        written(tmp_path / "set" / name)
+    with tarfile.open(tmp_path / "set.tar", "w") as archive:
+        archive.add(tmp_path / "set", arcname="around/all")
+    for path in (tmp_path / "set", tmp_path / "set.tar"):
+        data = alone(path, decode=PictureDecoder(8), batch_size=1)
+        source = data.source
+        assert (len(source), source.classes, source.labels) == (3, ["n1", "n2", "n3"], [0, 1, 2])
+        assert [source.read(i) for i in range(3)] == [name.encode() for name in names]
+        data.close()
+
+
+def test_extensions_choose_the_records_of_a_path(tmp_path):
+    for name in ("a/0.PNG", "a/1.txt", "b/2.png"):
+        written(tmp_path / name)
+    for decode, extensions, names in ((bytes, None, ["0.PNG", "1.txt", "2.png"]), (bytes, [".png"], ["0.PNG", "2.png"]),
+                                      (PictureDecoder(8), (), ["0.PNG", "1.txt", "2.png"])):
+        data = alone(tmp_path, decode=decode, batch_size=1, extensions=extensions)
+        assert [data.source.name(i).rpartition("/")[2] for i in range(len(data.source))] == names
+        data.close()
+    for source, extensions, text in ((tmp_path, ".png", "sequence of endings"), (tmp_path, ["png"], "begin with a dot"),
+                                     (tmp_path, [".gif"], "no records; allowed: at least one file that ends in .gif"),
+                                     (Source(3), [".png"], "for the path of a folder")):
+        with pytest.raises(syncopate.Misuse, match=text):
+            alone(source, extensions=extensions)
+
+
+def test_a_name_that_is_not_utf_8_is_a_name(tmp_path):
+    path = os.path.join(os.fsencode(tmp_path), b"\xff", b"\xfe.bin")
+    written(Path(os.fsdecode(path)), b"1")
+    with pytest.warns(UserWarning, match="one class"):
+        source = FolderSource(tmp_path)
+    assert os.fsencode(source.name(0)) == path and source.read(0) == b"1" and os.fsencode(source.classes[0]) == b"\xff"
 
 
 def test_sizes_that_are_not_known_are_read_once_by_all_ranks_together(on_ranks):
@@ -182,8 +246,19 @@ def test_a_state_continues_the_epoch_with_another_number_of_ranks(on_ranks):
     assert after[0][1] == {"epoch": 1, "sample": 0, "seed": 5, "records": 40}
 
 
+def test_a_state_near_the_end_of_an_epoch_continues_with_the_next_one_if_too_few_samples_are_left(on_ranks):
+    def body(group):
+        with CachedDataset(Source(10), first_byte, batch_size=2, drop_last=True, group=group) as data:
+            data.load_state_dict({"epoch": 0, "sample": 8, "seed": 0, "records": 10})
+            return len(next(iter(data))), data.state_dict()
+    assert on_ranks(2, body) == [(2, {"epoch": 1, "sample": 4, "seed": 0, "records": 10})] * 2
+
+
 def test_a_state_of_another_order_is_refused():
     with alone(Source(10), seed=1) as data:
+        for epoch, sample in ((0, -1), (-1, 0), (0, 10)):
+            with pytest.raises(syncopate.Misuse, match=f"epoch {epoch}, sample {sample}; allowed: at least 0, and samples below 10"):
+                data.load_state_dict({"epoch": epoch, "sample": sample, "seed": 1, "records": 10})
         with pytest.raises(syncopate.Misuse, match="seed 2, not 1"):
             data.load_state_dict({"epoch": 0, "sample": 0, "seed": 2, "records": 10})
         next(iter(data))
@@ -224,6 +299,36 @@ def test_an_error_surfaces_as_itself_with_its_record_and_the_next_step_follows(o
     errors = sum((errors for _, errors in results), [])
     assert [(type(error), error.args, error.__notes__) for error in errors] == [(KeyError, ("broken",), [f"{place} of record 7"])] * 2
     assert sum(len(taken) for taken, _ in results) == 2 * 40 - 2 * 4, "only the samples of its own rank and step are missing"
+
+
+def test_a_loop_that_goes_on_after_an_error_has_all_steps_of_the_epoch_on_every_rank(on_ranks):
+    def decode(record):
+        if record[0] in (3, 4, 17):
+            raise ValueError("broken")
+        return record[0]
+
+    def steps_of(data):
+        batches, steps = iter(data), 0
+        while True:
+            try:
+                next(batches)
+            except StopIteration:
+                return steps
+            except ValueError:
+                pass
+            steps += 1
+
+    def body(group):
+        with CachedDataset(Source(24), decode, batch_size=2, group=group) as data:
+            return [(steps_of(data), data.epoch) for _ in range(3)]
+    assert on_ranks(2, body) == [[(6, 1), (6, 2), (6, 3)]] * 2
+
+
+def test_an_iterator_ends_with_its_epoch():
+    with alone(Source(8)) as data:
+        batches = iter(data)
+        assert iter(batches) is batches and len(list(batches)) == 2
+        assert list(batches) == [] and data.epoch == 1
 
 
 @pytest.mark.parametrize(("record", "kind", "text"), [(b"too long", syncopate.Corrupt, "record . has 8 bytes, and its size was"),
@@ -290,6 +395,23 @@ def test_closing_ends_another_threads_wait_for_a_step():
     assert isinstance(results.get(timeout=BOUND_S), syncopate.Error)
 
 
+@pytest.mark.parametrize("taken", [0, 1])
+def test_a_step_during_which_another_thread_closes_is_refused_and_not_taken(taken):
+    data = alone(Source(40), ahead=1)
+    batches = iter(data)
+    for _ in range(taken):
+        next(batches)
+    submit, before = data._reading.submit, data.state_dict()
+
+    def after_close(*arguments):
+        data.close()
+        return submit(*arguments)
+    data._reading.submit = after_close
+    with pytest.raises(syncopate.Misuse, match="this CachedDataset was closed"):
+        next(batches)
+    assert data.state_dict() == before
+
+
 def test_threads_take_no_call_after_their_end():
     threads = Threads(1)
     assert threads.submit(int, "3").result() == 3
@@ -325,14 +447,38 @@ def test_a_hard_link_in_a_tar_file_has_the_bytes_of_its_target(tmp_path):
 
 
 def test_a_hard_link_without_its_target_is_named(tmp_path):
-    with pytest.raises(syncopate.Misuse, match="two in .* hard link to one, which is not"):
+    with pytest.raises(syncopate.Corrupt, match="set.tar at offset 0: a hard link to one, which is not"):
         TarSource(archive_of(tmp_path / "set.tar", ("two", b"", {"type": tarfile.LNKTYPE, "linkname": "one"})))
 
 
 def test_a_sparse_member_is_named(tmp_path):
     sparse = {"pax_headers": {"GNU.sparse.map": "0,2", "GNU.sparse.size": "9", "GNU.sparse.numblocks": "1"}}
-    with pytest.raises(syncopate.Misuse, match="holes in .* sparse"):
+    with pytest.raises(syncopate.Corrupt, match="set.tar at offset [0-9]+: a sparse file"):
         TarSource(archive_of(tmp_path / "set.tar", ("whole", b"1", {}), ("holes", b"22", sparse)))
+
+
+@pytest.mark.parametrize(("name", "mode", "text"), [("set.tar.gz", "w:gz", "compressed by gzip"), ("set.tar.xz", "w:xz", "compressed by xz"),
+                                                    ("set.tar.bz2", "w:bz2", "compressed by bzip2")])
+def test_a_compressed_archive_is_named_with_the_reason(tmp_path, name, mode, text):
+    with tarfile.open(tmp_path / name, mode) as archive:
+        archive.addfile(tarfile.TarInfo("one"))
+    with pytest.raises(syncopate.Corrupt, match=f"{name} at offset 0: {text}; allowed: a tar archive that is not compressed"):
+        alone(tmp_path / name)
+
+
+def test_a_path_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "text.tar").write_text("no archive " * 100)
+    with pytest.raises(syncopate.Corrupt, match="text.tar at offset 0: the header's checksum is wrong"):
+        alone(tmp_path / "text.tar")
+    with pytest.raises(syncopate.SystemFailure, match="cannot open .*/nowhere: No such file"):
+        alone(tmp_path / "nowhere")
+
+
+def test_a_member_is_whole_where_the_system_reads_less_at_once(tmp_path, monkeypatch):
+    source = TarSource(archive_of(tmp_path / "set.tar", ("one", b"1234567", {})))
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, offset: pread(file, min(size, 3), offset))
+    assert source.read(0) == b"1234567"
 
 
 def test_a_tar_file_is_closed_by_the_data_set_that_opened_it(tmp_path):

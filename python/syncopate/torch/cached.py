@@ -21,6 +21,8 @@ class CachedDataset:
     optionally `size(i)` (their number; without it the ranks read every record once at the start to learn it), `labels` (a
     sequence), `name(i)` (for messages) and `version()` (text that changes if the contents do; `folder` requires it). It is
     the same on every rank. `read` runs on another thread than the caller's.
+    extensions: the files of a folder or a tar file that are records, such as (".jpeg", ".png"); None: those that `decode` names
+    in its attribute `extensions`, as PictureDecoder does, else all; (): all.
     decode: from the bytes of a record to a sample, on `threads` threads; or an object whose `decode_at(record, seed=, epoch=,
     index=)` does that with random changes which depend on these numbers alone, as those of PictureDecoder. A batch is `collate`
     of samples, or of pairs (sample, label) if the source has labels.
@@ -37,10 +39,10 @@ class CachedDataset:
     """
 
     def __init__(self, source, decode=bytes, *, batch_size, memory_bytes=0, folder=None, disk_bytes=0, seed=0, threads=4, ahead=2,
-                 drop_last=False, collate=torch.utils.data.default_collate, group=None, timeout_s=1800):
+                 drop_last=False, extensions=None, collate=torch.utils.data.default_collate, group=None, timeout_s=1800):
         if min(batch_size, threads, ahead) < 1:
             raise syncopate.Misuse(f"batch_size {batch_size}, threads {threads}, ahead {ahead}; allowed: at least 1")
-        self.source = sources.source_of(source)
+        self.source = sources.source_of(source, decode, extensions)
         self._owned = self.source if isinstance(source, (str, os.PathLike)) else None
         if folder is not None and not hasattr(self.source, "version"):
             raise syncopate.Misuse("a cache on a disk needs a source with version(), to know whether its records are still right")
@@ -82,10 +84,11 @@ class CachedDataset:
         return self._at.epoch
 
     def __iter__(self):
-        """The batches of this epoch that follow the last one that was taken. Reading goes on into the next epoch."""
-        epoch = self._at.epoch
-        while self._at.epoch == epoch:
-            yield self._next()
+        """The batches of this epoch that follow the last one that was taken. Reading goes on into the next epoch.
+
+        A step that raises is taken: the iterator continues with the next one.
+        """
+        return _Epoch(self, self._at.epoch)
 
     def state_dict(self):
         """The position: of the step that follows the last one that was taken."""
@@ -98,7 +101,10 @@ class CachedDataset:
         own = self.state_dict()
         if differing := [name for name in ("seed", "records") if state_dict[name] != own[name]]:
             raise syncopate.Misuse(f"the state is of another order: {', '.join(f'{name} {state_dict[name]}, not {own[name]}' for name in differing)}")
-        self._at = self._whole(Position(state_dict["epoch"], state_dict["sample"]))
+        at = Position(state_dict["epoch"], state_dict["sample"])
+        if at.epoch < 0 or not 0 <= at.sample < len(self.source):
+            raise syncopate.Misuse(f"epoch {at.epoch}, sample {at.sample}; allowed: at least 0, and samples below {len(self.source)}")
+        self._at = self._whole(at)
 
     def counters(self):
         """For each started epoch, where this rank's records came from: memory, disk, peers, origin (records, bytes, seconds)."""
@@ -144,18 +150,24 @@ class CachedDataset:
             batch.exception()  # waits; if a signal's handler raises, the next call continues with this step
         except CancelledError:
             raise _closed() from None
+        self._read_ahead(1)  # before the step counts as taken: after `close` in another thread this raises
         self._steps.popleft()
         self._at = self._after(self._at)
-        self._read_ahead()
         return batch.result()
 
-    def _read_ahead(self):
-        """All ranks read as far ahead of the steps that they have taken, so that each read of a step has all its ranks."""
+    def _read_ahead(self, taken=0):
+        """All ranks read as far ahead of the steps that they have taken, so that each read of a step has all its ranks.
+
+        taken: steps that count as taken and are still in `_steps`.
+        """
         if self._read_to is None:
             self._read_to = self._at
-        while len(self._steps) < self._ahead:
+        while len(self._steps) < self._ahead + taken:
             batch = Future()
-            self._reading.submit(self._read, self._read_to, batch)
+            try:
+                self._reading.submit(self._read, self._read_to, batch)
+            except syncopate.Misuse:  # the threads have ended
+                raise _closed() from None
             self._steps.append(batch)
             self._read_to = self._after(self._read_to)
 
@@ -186,6 +198,21 @@ class CachedDataset:
     def _collated(self, samples):
         """Calls run in order, so that those of these samples have begun: none waits for this thread."""
         return self._collate([sample.result() for sample in samples])
+
+
+class _Epoch:
+    """The steps of one epoch. Not a generator, which is over once it has raised: the ranks would take unequal numbers of steps."""
+
+    def __init__(self, dataset, epoch):
+        self._dataset, self._epoch = dataset, epoch
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self._dataset.epoch != self._epoch:
+            raise StopIteration
+        return self._dataset._next()
 
 
 def _closed():

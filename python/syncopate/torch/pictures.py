@@ -15,9 +15,13 @@ class PictureDecoder:
     are mirrored; these changes depend on seed, epoch and index alone, so they are equal on every rank, and equal to those of
     `syncopate train --augment`. Colours from 0 to 1 become (colour - mean) / std; by default the numbers are ImageNet's.
 
+    CachedDataset takes the files with these `extensions` as records.
+
     Decoding runs without the interpreter's lock, on any number of threads. A decoder can be pickled. Raises Misuse for a size
     below 1 and a std that is not above 0.
     """
+
+    extensions = _core.PICTURE_EXTENSIONS
 
     def __init__(self, size, *, augment=False, mirror=True, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)):
         self._options = {"size": size, "augment": augment, "mirror": mirror, "mean": tuple(mean), "std": tuple(std)}

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-import tarfile
+import warnings
 from pathlib import Path
 
 import torch
@@ -12,91 +12,79 @@ from syncopate import _core
 
 
 class FolderSource:
-    """The files of a folder and of those below it, by path; hidden ones are left out.
+    """The files of a folder and of those below it, sorted by folders and names.
 
-    If every file lies in a folder below, the label of a record is the index in `classes` of its file's folder.
+    extensions: endings of names, such as (".jpeg", ".png"), in any case; none: every file. Hidden files and folders (`.NAME`,
+    `__MACOSX`) are left out. If every file lies in a folder, the label of a record is the index in `classes` of the file's class,
+    as in torchvision's ImageFolder: its first folder below the deepest one in which every file lies in a folder. Raises
+    SystemFailure for what cannot be read.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, extensions=()):
         self.path = Path(path)
-        files = sorted(_files_below(self.path, ""))
-        self._names, self._sizes = [name for name, _, _ in files], [size for _, size, _ in files]
-        self._version = str(files)
-        self.classes, self.labels = _classes_of(self._names)
+        self._files = _core.files_in_folder(os.fsencode(path), _checked(extensions))
+        self.classes, self.labels = _labels_of(path, self._files)
 
     def __len__(self):
-        return len(self._names)
+        return len(self._files)
 
     def size(self, index):
         """Its bytes."""
-        return self._sizes[index]
+        return self._files[index][1]
 
     def name(self, index):
         """The file."""
-        return str(self.path / self._names[index])
+        return str(self.path / os.fsdecode(self._files[index][0]))
 
     def read(self, index):
         """The contents of the file."""
-        return (self.path / self._names[index]).read_bytes()
+        return Path(self.name(index)).read_bytes()
 
     def version(self):
         """Names, sizes and modification times."""
-        return self._version
+        return str(self._files)
 
 
 class TarSource:
-    """The regular files in a tar file that is not compressed, in its order. Labels are as in a folder.
+    """The regular files in a tar file that is not compressed, in its order. Extensions, hidden files and labels are as in a folder.
 
-    A hard link is a file with the bytes of its target; other links are left out. The file is open until `close`. Raises
-    Misuse for a sparse member and for a hard link whose target is not in the archive before it.
+    A hard link is a file with the bytes of its target; other links are left out. The file is open until `close`. Raises Corrupt
+    with archive, offset and reason: for a compressed, damaged or truncated archive, for a sparse member, and for a hard link
+    whose target is not in the archive before it.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, extensions=()):
         self.path = Path(path)
-        with tarfile.open(self.path, "r:") as archive:
-            members = list(self._members(archive))
+        self._files = _core.files_in_tar(os.fsencode(path), _checked(extensions))
+        self.classes, self.labels = _labels_of(path, self._files)
         self._file = self.path.open("rb", buffering=0)
         status = os.fstat(self._file.fileno())
-        self._version = f"{self.path.name}/{status.st_size}/{status.st_mtime_ns}"
-        self._names = [name for name, _ in members]
-        self._parts = [(content.offset_data, content.size) for _, content in members]
-        self.classes, self.labels = _classes_of(self._names)
-
-    def _members(self, archive):
-        """(name, the member with the bytes) of each file."""
-        contents = {}  # of the regular files and links so far, by path
-        for member in archive:
-            if not member.isreg() and not member.islnk():
-                continue
-            content = member if member.isreg() else contents.get(os.path.normpath(member.linkname))
-            contents[os.path.normpath(member.name)] = content
-            if _is_hidden(member.name):
-                continue
-            if content is None:
-                raise syncopate.Misuse(f"{member.name} in {self.path} is a hard link to {member.linkname}, which is not in the archive before it; "
-                                       "make the archive with `tar --hard-dereference`")
-            if content.issparse():
-                raise syncopate.Misuse(f"{member.name} in {self.path} is stored as a sparse file; make the archive without `--sparse`")
-            yield member.name, content
+        self._version = f"{self.path.name}/{status.st_size}/{status.st_mtime_ns}/{tuple(extensions)}"
 
     def __len__(self):
-        return len(self._parts)
+        return len(self._files)
 
     def size(self, index):
         """Its bytes."""
-        return self._parts[index][1]
+        return self._files[index][1]
 
     def name(self, index):
         """The member and the archive."""
-        return f"{self._names[index]} in {self.path}"
+        return f"{os.fsdecode(self._files[index][0])} in {self.path}"
 
     def read(self, index):
         """The contents of the member."""
-        offset, size = self._parts[index]
-        return os.pread(self._file.fileno(), size, offset)
+        _, size, offset, _ = self._files[index]
+        content = os.pread(self._file.fileno(), size, offset)
+        while len(content) < size:  # Linux reads less than 2 GiB at once
+            more = os.pread(self._file.fileno(), size - len(content), offset + len(content))
+            if not more:
+                break
+            content += more
+        return content
 
     def version(self):
-        """Size and modification time of the archive."""
+        """Size and modification time of the archive, and which of its files are records."""
         return self._version
 
     def close(self):
@@ -107,11 +95,11 @@ class TarSource:
 class ThrottledSource:
     """A source with sizes whose reads, of all threads together, have this rate: it emulates a network file system.
 
-    After a pause 64 KiB pass at once.
+    After a pause 64 KiB pass at once. extensions: of the records, if the source is a path.
     """
 
-    def __init__(self, source, bytes_per_second):
-        self._source = source_of(source)
+    def __init__(self, source, bytes_per_second, *, extensions=None):
+        self._source = source_of(source, extensions=extensions)
         sizes = [self._source.size(index) for index in range(len(self._source))]
         self._limited = core_source(self._source, sizes, bytes_per_second)
 
@@ -128,18 +116,26 @@ class ThrottledSource:
         return getattr(self._source, name)
 
 
-def source_of(given):
-    """The source that a user gives: a folder, a tar file, or an object with `__len__` and `read(i)`."""
+def source_of(given, decode=None, extensions=None):
+    """The source that a user gives: a folder, a tar file, or an object with `__len__` and `read(i)`.
+
+    extensions: of the records of a folder or a tar file; None: those that `decode` names, else all.
+    """
     if isinstance(given, (str, os.PathLike)):
-        source = FolderSource(given) if os.path.isdir(given) else TarSource(given)
-    else:
-        source = given
-        if missing := [name for name in ("__len__", "read") if not callable(getattr(source, name, None))]:
-            raise syncopate.Misuse(f"a source of {type(source).__name__} lacks {', '.join(missing)}; allowed: the path of a folder or of a "
-                                   "tar file, or an object with __len__() and read(i)")
-    if len(source) == 0:
+        endings = getattr(decode, "extensions", ()) if extensions is None else extensions
+        source = FolderSource(given, endings) if os.path.isdir(given) else TarSource(given, endings)
+        if len(source) == 0:
+            raise syncopate.Misuse(f"{os.fspath(given)!r} has no records; allowed: at least one file"
+                                   f"{' that ends in ' + ' or '.join(endings) if endings else ''} and is not hidden")
+        return source
+    if missing := [name for name in ("__len__", "read") if not callable(getattr(given, name, None))]:
+        raise syncopate.Misuse(f"a source of {type(given).__name__} lacks {', '.join(missing)}; allowed: the path of a folder or of a "
+                               "tar file, or an object with __len__() and read(i)")
+    if extensions is not None:
+        raise syncopate.Misuse(f"extensions for a source of {type(given).__name__}; allowed: for the path of a folder or of a tar file")
+    if len(given) == 0:
         raise syncopate.Misuse(f"{given!r} has no records; allowed: at least one")
-    return source
+    return given
 
 
 def sizes_of(source, group):
@@ -179,28 +175,24 @@ def _read(source, index):
         raise named(error, source, index, "read")
 
 
-def _files_below(folder, prefix):
-    """(relative path, bytes, modification time in ns) of each file."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if entry.is_dir():
-                yield from _files_below(entry.path, f"{prefix}{entry.name}/")
-            elif entry.is_file():
-                status = entry.stat()
-                yield f"{prefix}{entry.name}", status.st_size, status.st_mtime_ns
+def _checked(extensions):
+    """As a list."""
+    if isinstance(extensions, str) or not all(isinstance(one, str) and one.startswith(".") for one in extensions):
+        raise syncopate.Misuse(f"extensions {extensions!r}; allowed: a sequence of endings that begin with a dot, such as ('.jpeg', '.png')")
+    return list(extensions)
 
 
-def _is_hidden(name):
-    return any(part.startswith(".") and part not in (".", "..") for part in name.split("/"))
-
-
-def _classes_of(names):
-    """The folders of these files, sorted, and each file's index; ([], None) if a file is in no folder."""
-    folders = [os.path.normpath(name).rpartition("/")[0] for name in names]
-    if not all(folders):
+def _labels_of(path, files):
+    """The classes of these files, sorted, and the index of each file's class; ([], None) if a file has no class."""
+    found = _core.classes_of([file[0] for file in files])
+    if outside := [os.fsdecode(file[0]) for file, name in zip(files, found, strict=True) if not name]:
+        if len(outside) < len(files):
+            warnings.warn(f"{outside[0]} in {path} is in no folder and others are, so the records have no labels; `extensions=` leaves out "
+                          "other files than records", stacklevel=4)
         return [], None
-    classes = sorted(set(folders))
+    classes = sorted(set(found))
+    if len(classes) == 1:
+        warnings.warn(f"all {len(files)} records of {path} are in one class, {os.fsdecode(classes[0])!r}, such as {os.fsdecode(files[0][0])}; "
+                      "the class is the first folder below the deepest one that contains every file in a folder", stacklevel=4)
     index = {name: label for label, name in enumerate(classes)}
-    return classes, [index[folder] for folder in folders]
+    return [os.fsdecode(name) for name in classes], [index[name] for name in found]
