@@ -198,7 +198,10 @@ TEST(Tiers, RanksThatReadDifferentStepsAreAMismatch) {
     const auto cache = Cache::form(group, source, 3, of(group.rank() == 1 ? source.total() : 0));
     (void)cache->read({{.sample = group.rank() == 0 ? 0u : 10u}, 10});
   });
-  for (const auto& outcome : outcomes) EXPECT_THROW(std::rethrow_exception(outcome), Mismatch);
+  for (const auto& outcome : outcomes) {
+    ASSERT_TRUE(outcome);
+    EXPECT_THROW(std::rethrow_exception(outcome), Mismatch);
+  }
 }
 
 TEST(Tiers, AnAbortEndsAReadThatWaitsAndLeavesTheGroup) {
@@ -229,6 +232,7 @@ TEST(Tiers, RanksWithDifferentSetsAreAMismatchThatNamesTheRank) {
            (void)Cache::form(*groups[static_cast<std::size_t>(rank)], rank == 2 ? *other : ours, 3, of(100));
          }))
       try {
+        ASSERT_TRUE(outcome);
         std::rethrow_exception(outcome);
       } catch (const Mismatch& error) {
         EXPECT_EQ(error.where().peer, 2);

@@ -40,6 +40,7 @@ TEST(Work, ThatFailedThrowsFromEveryWaitAndTellsItsCallback) {
   const Work here = pair.start_here();
   std::latch called(1);
   here.then([&](const std::exception_ptr& error) {
+    ASSERT_TRUE(error);
     EXPECT_THROW(std::rethrow_exception(error), RemoteFailure);
     called.count_down();
   });
