@@ -345,3 +345,13 @@ def test_what_cannot_work_is_refused_with_what_is_allowed(on_ranks):
         refused("three.weight was used before", lambda: net.three.weight.sum().backward())
 
     on_ranks(2, body)
+
+
+def test_the_last_steps_of_optimizers_end_in_the_order_in_which_they_were_made(monkeypatch):
+    from syncopate.torch import sharded as module
+
+    (group,) = syncopate.Group.threads(1)
+    made, ended = [syncopate.torch.ShardedOptimizer(nn.Linear(2, 2), "sgd", 0.1, group=group) for _ in range(8)], []
+    monkeypatch.setattr(module.ShardedOptimizer, "_end_exchange", lambda self: ended.append(self))
+    module._arrive()
+    assert [one for one in ended if one in made] == made

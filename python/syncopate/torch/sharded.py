@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import itertools
 import sys
 import time
 import weakref
@@ -15,7 +16,7 @@ from syncopate.torch.accumulating import Accumulating, second_gradient
 from syncopate.torch.arriving import Arrivals
 from syncopate.torch.ruled import Ruled
 
-_open = weakref.WeakSet()
+_open, _numbers = weakref.WeakValueDictionary(), itertools.count()  # in the order of creation, which is equal on all ranks
 
 
 class ShardedOptimizer(Accumulating, Ruled):
@@ -57,7 +58,7 @@ class ShardedOptimizer(Accumulating, Ruled):
         self._arrivals = Arrivals(net, self._named, self._receive)
         self._hooks = list(self._hooked(net))
         hooks.detach_in_forks(self)
-        _open.add(self)
+        _open[next(_numbers)] = self
 
     def _hooked(self, net):
         synchronize = hooks.Hook(self.synchronize)
@@ -227,5 +228,5 @@ class ShardedOptimizer(Accumulating, Ruled):
 def _arrive():
     """Other ranks may wait for weights of this one."""
     if getattr(sys, "last_value", None) is None:
-        for one in list(_open):
+        for one in list(_open.values()):
             one._end_exchange()
