@@ -17,7 +17,7 @@ import torch_rank  # noqa: E402: it needs torch
 ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
 # Ranks are forked from one process that has imported all this, and has no threads.
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["torch", "torch.nn.parallel", "torch.distributed.fsdp", "syncopate.torch", "syncopate.horovod"])
+_FORKS.set_forkserver_preload(["torch", "torch.nn.parallel", "torch.distributed.fsdp", "torch._dynamo", "syncopate.torch", "syncopate.horovod"])
 
 
 class TorchRank:
