@@ -9,6 +9,7 @@
 #include "group.hpp"
 #include "optimizer.hpp"
 #include "remembered.hpp"
+#include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::bind {
@@ -54,7 +55,12 @@ class Averaging final {
         optimizer_(std::move(held.optimizer)),
         components_(std::move(held.components)) {
     if (update_) options.update = update_in(update_);
-    if (optimizer_) options.update = update_by(nb::cast<Optimizing&>(optimizer_), options.exchange);
+    try {
+      if (optimizer_) options.update = update_by(nb::cast<Optimizing&>(optimizer_), options.exchange);
+    } catch (const Misuse& misuse) {
+      if (options.exchange == "none") throw;
+      signals_->without_gil([&] { refuse(*group_, misuse.what()); });
+    }
     std::vector<Gradient> gradients = gradients_of(tensors_);
     for (const Array& weight : weights_) options.weights.push_back(weight.buffer);
     own_ =

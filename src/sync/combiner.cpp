@@ -157,8 +157,11 @@ class Combiner::Impl final {
   const base::OwnProcess process_;
 };
 
-Combiner::Combiner(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options)
-    : impl_(std::make_unique<Impl>(group, std::move(gradients), options)) {}
+Combiner::Combiner(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options) try
+    : impl_(std::make_unique<Impl>(group, std::move(gradients), options)) {
+} catch (const Misuse& misuse) {
+  sync::planning::refuse(group, options, misuse);
+}
 Combiner::~Combiner() = default;
 void Combiner::combine(std::span<const PlacedGradient> bucket) { impl_->combine(bucket); }
 void Combiner::encode(std::span<const PlacedGradient> bucket) { impl_->encode(bucket); }

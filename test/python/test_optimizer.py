@@ -4,6 +4,7 @@ import numpy
 import pytest
 
 import syncopate
+from conftest import outcomes
 
 ELEMENTS = 3 * 4096 + 5
 
@@ -86,3 +87,16 @@ def test_what_does_not_fit_is_refused(on_ranks):
             late.wait()
 
     on_ranks(2, body)
+
+
+def test_every_rank_reads_why_one_rank_is_refused():
+    def body(group):
+        arrays = weights()
+        named = [syncopate.Gradient(name, values.shape) for name, values in arrays.items()]
+        optimizer = syncopate.Optimizer(arrays, "sgd", group=group, own_shards_only=True)
+        given = arrays if group.rank == 0 else weights()
+        syncopate.Synchronizer(group, named, weights=list(given.values()), exchange="sharded", update=optimizer)
+
+    errors = outcomes(syncopate.Group.threads(2, timeout_s=60), body)
+    assert [type(error) for error in errors] == [syncopate.Mismatch, syncopate.Misuse]
+    assert all("allowed: the same arrays" in str(error) for error in errors)

@@ -206,6 +206,22 @@ TEST(Combiner, RefusesWhatItCannotDo) {
     });
 }
 
+TEST(Combiner, EveryRankReadsWhyOneRankIsRefused) {
+  const auto failures = test::outcomes_over("shm", 2, [](Group& group) {
+    SynchronizerOptions options = coding("fp16");
+    options.zero_missing = group.rank() == 1;
+    Combiner(group, kForeignModel, options);
+  });
+  for (const auto& failure : failures) {
+    ASSERT_TRUE(failure);
+    try {
+      std::rethrow_exception(failure);
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("need all gradients of a step"), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST(Combiner, RanksThatDifferAreNamed) {
   const auto failures = test::outcomes_over("shm", 2, [](Group& group) {
     Combiner combiner(group, kForeignModel, coding(group.rank() == 0 ? "fp16" : "bf16"));

@@ -227,6 +227,21 @@ TEST(Synchronizer, RefusesAModelWithFewerGradients) {
   }
 }
 
+TEST(Synchronizer, RanksThatCountMissingGradientsDifferentlyAreAMismatch) {
+  auto groups = Group::threads(2);
+  const auto failures = test::outcomes(2, [&](int rank) {
+    Synchronizer synchronizer(*groups[static_cast<std::size_t>(rank)], kModel, {.zero_missing = rank == 1});
+  });
+  ASSERT_TRUE(failures[1]);
+  try {
+    std::rethrow_exception(failures[1]);
+  } catch (const Mismatch& error) {
+    EXPECT_NE(std::string(error.what()).find("zero_missing true on rank 1, zero_missing false on rank 0"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Synchronizer, FollowsThePlanOfRankZero) {
   test::on_groups(3, [&](Group& group) {
     const SynchronizerOptions options{.policy = group.rank() == 0 ? "wfbp" : "single"};

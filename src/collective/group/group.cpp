@@ -33,7 +33,7 @@ Group::~Group() {
     return;
   }
   // Otherwise the other ranks would take it for a rank that left cleanly, and could not name the cause.
-  if (impl_->unwinds()) abort("its program threw an exception");
+  if (impl_->unwinds()) abort(impl_->reason_to_unwind());
 }
 
 std::unique_ptr<Group> Group::join(const GroupOptions& options) {
@@ -127,6 +127,13 @@ void Group::Impl::abort(const std::string& reason, const std::string& tensor) no
                              Where{endpoint_.rank, endpoint_.rank, "", tensor}});
   if (endpoint_.links) endpoint_.links->wake();
 } catch (...) {  // out of memory during the report: the others will see this process end
+}
+
+std::string Group::Impl::reason_to_unwind() const {
+  const std::string refused = refusal_.with([&](const Refusal& latest) {
+    return latest.operation > 0 && latest.operation == operations_ ? ": " + latest.reason : std::string();
+  });
+  return "its program threw an exception" + refused;
 }
 
 base::Time Group::Impl::next_look(base::Time deadline) const {

@@ -63,6 +63,8 @@ class Group::Impl final {
   }
   /// Detects that this process was forked after the group was made, so that threads and connections are its parent's.
   [[nodiscard]] const base::OwnProcess& process() const noexcept { return process_; }
+  /// Why this rank aborts the group if an exception unwinds its program.
+  [[nodiscard]] std::string reason_to_unwind() const;
   /// Whether an exception that did not exist when the group was made is unwinding this thread.
   [[nodiscard]] bool unwinds() const noexcept { return std::uncaught_exceptions() > exceptions_; }
 
@@ -86,6 +88,11 @@ class Group::Impl final {
   struct Queue {
     std::deque<std::shared_ptr<Batch>> batches;
     std::shared_ptr<Batch> messages;  ///< the latest batch of messages, until it has ended
+  };
+  /// The latest collective that was refused.
+  struct Refusal {
+    std::uint64_t operation = 0;
+    std::string reason;
   };
   using UnderWay = std::map<std::uint64_t, Started>;
 
@@ -163,9 +170,10 @@ class Group::Impl final {
   std::atomic<std::uint64_t> next_ticket_{0};
   std::atomic<std::uint64_t> serving_{0};  ///< the ticket whose turn it is
   base::Guarded<Queue> pending_;
+  base::Guarded<Refusal> refusal_;
 
   // Owned by the holder of the current ticket.
-  std::uint64_t operations_ = 0;
+  std::atomic<std::uint64_t> operations_ = 0;  ///< read by any thread
   bool doubted_ = false;  ///< the warning about a collective larger than all measured ones was logged
   collective::PortSharing sharing_;
   std::map<PlanKey, collective::plan::Program> programs_;

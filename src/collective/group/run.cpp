@@ -140,9 +140,11 @@ Group::Impl::Prepared& Group::Impl::prepare(const Request& request) try {
 }
 
 void Group::Impl::count_refused(const std::string& reason) {
-  if (endpoint_.size > 1)
-    endpoint_.control->began(
-        {.number = ++operations_, .signature = hash_of("refused"), .text = "a call that was refused: " + reason});
+  if (endpoint_.size == 1) return;
+  const std::uint64_t number = ++operations_;
+  refusal_.with([&](Refusal& latest) { latest = {number, reason}; });
+  endpoint_.control->began(
+      {.number = number, .signature = hash_of("refused"), .text = "a call that was refused: " + reason});
 }
 
 Group::Impl::Prepared& Group::Impl::prepared_for(const Request& request) {

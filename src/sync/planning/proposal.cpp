@@ -41,6 +41,7 @@ std::vector<std::string> describe(const SynchronizerOptions& options, std::span<
           fmt::format("codec {}", missing.empty() ? compress::text_of(codec_settings(options)) : options.codec),
           fmt::format("algorithm {}", options.algorithm),
           fmt::format("seed {}", options.seed),
+          fmt::format("zero_missing {}", options.zero_missing),
           fmt::format("clip_norm {}", options.clip_norm),
           fmt::format("broadcast_every {}", options.broadcast_every)};
 }
@@ -190,6 +191,11 @@ std::vector<compress::Settings> compared_settings(Group& group, const std::vecto
   if (options.exchange != "none" && !gradients.empty() && !missing_name(options, gradients).empty())
     static_cast<void>(agree(group, gradients, options, {{.policy = "single"}, {{0, gradients.size() - 1}}}));
   return checked_settings(gradients, options);
+}
+
+void refuse(Group& group, const SynchronizerOptions& options, const Misuse& misuse) {
+  if (options.exchange == "none") throw;
+  syncopate::refuse(group, misuse.what());
 }
 
 schedule::Partition agree(Group& group, std::size_t gradients, const schedule::Partition& mine) {

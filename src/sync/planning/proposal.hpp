@@ -8,6 +8,7 @@
 
 #include "sync/codec_state.hpp"
 #include "sync/planning/planner.hpp"
+#include "syncopate/error.hpp"
 #include "syncopate/policy.hpp"
 #include "syncopate/synchronizer.hpp"
 
@@ -49,6 +50,9 @@ struct Difference {
 /// the ranks that have all names are, so that the difference is a Mismatch.
 [[nodiscard]] std::vector<compress::Settings> compared_settings(Group& group, const std::vector<Gradient>& gradients,
                                                                 const SynchronizerOptions& options);
+/// Ends the construction of what exchanges by these options: as a refused call of the group, so that a rank whose
+/// arguments are valid gets a Mismatch with the reason. Throws Misuse. Called by the handler of `misuse`.
+[[noreturn]] void refuse(Group& group, const SynchronizerOptions& options, const Misuse& misuse);
 /// Returns rank 0's partition on every rank; `mine` is used on rank 0 only.
 [[nodiscard]] schedule::Partition agree(Group& group, std::size_t gradients, const schedule::Partition& mine);
 

@@ -152,8 +152,11 @@ void Synchronizer::Impl::require_ready(std::size_t first, std::size_t last) {
   throw Misuse(message, Where{flow_.group.rank(), -1, "wait", name});
 }
 
-Synchronizer::Synchronizer(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options)
-    : impl_(std::make_unique<Impl>(group, std::move(gradients), options)) {}
+Synchronizer::Synchronizer(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options) try
+    : impl_(std::make_unique<Impl>(group, std::move(gradients), options)) {
+} catch (const Misuse& misuse) {
+  sync::planning::refuse(group, options, misuse);
+}
 Synchronizer::~Synchronizer() {
   // In a forked child locks may be held and a thread awaited that it does not have.
   if (impl_->process().is_inherited())

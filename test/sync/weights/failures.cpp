@@ -59,6 +59,32 @@ TEST(ExchangeInWeights, CountsMissingGradientsAsZeroOnRequest) {
   });
 }
 
+/// Rank 1 alone passes `wrong`: it throws Misuse, and the error of every rank contains `reason`.
+void expect_named(const SynchronizerOptions& right, const SynchronizerOptions& wrong, const std::string& reason) {
+  for (const char* transport : {"tcp", "shm"}) {
+    const auto all = said(test::outcomes_over(
+        transport, 3, [&](Group& group) { Synchronizer(group, kModel, group.rank() == 1 ? wrong : right); }));
+    EXPECT_EQ(all[1].kind, "Misuse");
+    for (const Said& each : all) EXPECT_NE(each.text.find(reason), std::string::npos) << each.kind << ": " << each.text;
+  }
+}
+
+TEST(ExchangeInWeights, EveryRankReadsWhyOneRankIsRefused) {
+  const Replica replica(0);
+  const SynchronizerOptions in_weights{
+      .exchange = "reduce_broadcast", .weights = replica.weights, .update = [](std::size_t, std::size_t) {}};
+  const SynchronizerOptions looks{.codec = "importance", .weights = replica.weights};
+  SynchronizerOptions wrong = in_weights;
+  wrong.weights.clear();
+  expect_named(in_weights, wrong, "exchange reduce_broadcast needs the weights of 5 gradients");
+  wrong = in_weights;
+  wrong.update = nullptr;
+  expect_named(in_weights, wrong, "needs SynchronizerOptions::update");
+  wrong = looks;
+  wrong.weights.clear();
+  expect_named(looks, wrong, "codec importance needs the weights of 5 gradients");
+}
+
 TEST(ExchangeInWeights, AFailingUpdateIsToldToEveryRank) {
   auto groups = Group::threads(3, {.timeout = 20s});
   const auto all = said(test::outcomes(3, [&](int rank) {
