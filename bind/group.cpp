@@ -5,12 +5,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <future>
 #include <thread>
 
 #include "remembered.hpp"
 #include "seconds.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/group.hpp"
+#include "thrown.hpp"
 
 namespace syncopate::bind {
 
@@ -123,6 +125,19 @@ void bind_leaving(GroupClass& group) {
           nb::sig("def __exit__(self, kind: object, error: object, trace: object) -> None"));
 }
 
+/// On threads of C++: Python starts none at the end of a program.
+void close_together(const std::vector<nb::object>& ones) {
+  constexpr auto kThreadIfPossible = std::launch::async | std::launch::deferred;
+  std::vector<std::future<void>> ends;
+  {
+    const nb::gil_scoped_release release;
+    for (const nb::object& one : ones)
+      ends.push_back(std::async(kThreadIfPossible, [&] { with_gil("close", [&] { one.attr("close")(); }); }));
+    for (const std::future<void>& end : ends) end.wait();
+  }
+  for (std::future<void>& end : ends) end.get();
+}
+
 void bind_properties(GroupClass& group) {
   group
       .def_prop_ro(
@@ -217,6 +232,8 @@ void bind_group(nb::module_& module) {
   bind_making(group);
   bind_collectives(group);
   bind_messages(group);
+  module.def("close_together", close_together, "ones"_a,
+             "Call `close` of each at the same time; raise the first error when all have ended.");
 }
 
 }  // namespace syncopate::bind

@@ -4,6 +4,8 @@ import atexit
 import sys
 import weakref
 
+from syncopate import _core
+
 _groups, _others = weakref.WeakSet(), weakref.WeakSet()
 
 
@@ -22,5 +24,9 @@ def leave():
     if failure is not None:
         for group in groups:
             group.abort(repr(failure))
-    for one in [*_others, *groups]:
-        one.close()
+    close_together([*_others, *groups])
+
+
+def close_together(ones):
+    """Close all at the same time: each waits for its own started work, for which another rank may wait in another of them."""
+    _core.close_together(ones)

@@ -7,6 +7,8 @@ import numpy
 import pytest
 
 import syncopate
+from conftest import BOUND_S, on_threads
+from syncopate import ending
 from syncopate.command import exception_of
 
 KINDS = ["Misuse", "PeerLost", "Timeout", "Mismatch", "RemoteFailure", "Corrupt", "Unauthorized", "NotFinite", "SystemFailure"]
@@ -58,6 +60,23 @@ def test_a_killed_rank_is_named_by_all_others(job):
     assert ranks[0].hear() == ["PeerLost", 0, 1, "gradient"]
     assert ranks[2].hear() == ["PeerLost", 2, 1, "gradient"]
     assert ranks[0].end()[0] == 0
+
+
+def test_groups_that_are_closed_together_do_not_wait_for_each_other():
+    """Rank 0 waits in its first group for rank 1, which waits in the second one."""
+    first, second = (syncopate.Group.threads(2, timeout_s=BOUND_S) for _ in range(2))
+    started = first[0].start("allreduce", numpy.ones(3))
+
+    def end(rank):
+        if rank == 0:
+            return ending.close_together([first[0], second[0]])
+        with pytest.raises(syncopate.PeerLost, match="rank 0 left the group"):
+            second[1].allreduce(numpy.ones(3))
+        return first[1].close()
+
+    assert on_threads(2, end) == [None, None]
+    with pytest.raises(syncopate.PeerLost, match="rank 1 left the group"):
+        started.wait()
 
 
 def test_a_group_is_joined_again_after_a_loss(job):

@@ -1,5 +1,8 @@
 """Programs for Horovod get Horovod's results from syncopate.horovod; what it does not have is rejected by name."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
 import torch_job
 
@@ -39,6 +42,36 @@ def test_different_names_are_a_mismatch_that_has_both():
 def test_a_joined_rank_refuses_calls_that_need_it(call, reason):
     for text in torch_job.run("torch_horovod.py", call, 2):
         assert reason in text, text
+
+
+def test_a_rank_that_has_more_batches_than_one_that_left_gets_the_remedy():
+    left, *others = torch_job.run("torch_horovod.py", "uneven", 3)
+    assert left == {}
+    for rank, errors in enumerate(others, 1):
+        assert errors.pop("no call") is None
+        assert rank == 2 or errors.pop("process set") is None
+        for call, error in errors.items():
+            kind, text, peer = error or ("no error", "", None)
+            assert kind == "PeerLost" and peer is not None and "has left the job" in text, (rank, call, error)
+            assert ("hvd.join() on every rank" in text) == (call != "process set"), (rank, call, error)
+            assert ("the same number of batches" in text) == ("joining" not in text), (rank, call, error)
+
+
+@pytest.mark.parametrize("call", ["allreduce", "join", "step", "shutdown"])
+@pytest.mark.parametrize("end", ["killed", "exception"])
+def test_ranks_that_wait_for_one_that_fails_name_it(call, end):
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(__file__).parent / "torch_horovod.py"
+        environment = {"TEST_CALL": call, "TEST_END": end}
+        ranks = [torch_job.TorchRank(program, "failing", (rank, 3, f"{folder}/store"), environment) for rank in range(3)]
+        try:
+            for rank in ranks[:2]:
+                kind, text, peer = rank.found()
+                assert (kind, peer) == ("PeerLost" if end == "killed" else "RemoteFailure", 2), text
+                assert end == "killed" or "the data ran out" in text
+        finally:
+            for rank in ranks:
+                rank.end()
 
 
 def test_variables_of_open_mpi_without_an_address_mean_loopback_on_one_host():

@@ -1,6 +1,8 @@
 """The parts of syncopate.horovod on ranks of a job: each returns what is wrong, compared with torch in one process."""
 
 import os
+import signal
+import sys
 
 import torch
 from torch import nn
@@ -347,6 +349,12 @@ def joined_ahead(rank, size):
     return unlike([("broadcast", found, of(0))]) + ([] if hvd.join() == size - 1 else ["last"])
 
 
+def begin(rank, size, store, job="folder"):
+    """Join one of the jobs that meet next to the store."""
+    os.environ |= {"SYNCOPATE_RANK": str(rank), "SYNCOPATE_SIZE": str(size), "SYNCOPATE_RENDEZVOUS": f"{store}-{job}"}
+    hvd.init()
+
+
 def refusal(call):
     """The text of Misuse, or nothing."""
     try:
@@ -403,9 +411,8 @@ def refusals(rank, size):
 
 def everything(rank, size, store):
     """Returns what is wrong, by part."""
-    os.environ |= {"SYNCOPATE_RANK": str(rank), "SYNCOPATE_SIZE": str(size), "SYNCOPATE_RENDEZVOUS": store + "-folder"}
     wrong = {"before": refusal(hvd.rank), "known before": hvd.is_initialized()}
-    hvd.init()
+    begin(rank, size, store)
     hvd.init()
     places = (hvd.rank, hvd.size, hvd.local_rank, hvd.local_size, hvd.cross_rank, hvd.cross_size, hvd.is_homogeneous,
               hvd.is_initialized, hvd.mpi_built)
@@ -414,7 +421,7 @@ def everything(rank, size, store):
                  joining, joined_ahead, refusals):
         wrong[part.__name__] = part(rank, size)
     if rank > 0:
-        wrong["left"] = refusal(hvd.join)
+        _, wrong["left"], _ = error_of(hvd.join)
     hvd.shutdown()
     wrong["known after"] = hvd.is_initialized()
     return wrong
@@ -422,8 +429,7 @@ def everything(rank, size, store):
 
 def mismatches(rank, size, store):
     """Errors of ranks that call different things."""
-    os.environ |= {"SYNCOPATE_RANK": str(rank), "SYNCOPATE_SIZE": str(size), "SYNCOPATE_RENDEZVOUS": store + "-folder"}
-    hvd.init()
+    begin(rank, size, store)
     try:
         hvd.allreduce(of(rank), name="one" if rank == 0 else "other")
     except syncopate.Mismatch as error:
@@ -433,8 +439,7 @@ def mismatches(rank, size, store):
 
 def while_joined(rank, size, store, call):
     """The text of the error of `call` of rank 1 while rank 0 has joined."""
-    os.environ |= {"SYNCOPATE_RANK": str(rank), "SYNCOPATE_SIZE": str(size), "SYNCOPATE_RENDEZVOUS": store + "-folder"}
-    hvd.init()
+    begin(rank, size, store)
     try:
         hvd.join() if rank == 0 else call()
     except syncopate.Error as error:
@@ -455,3 +460,80 @@ def joined_alltoall(rank, size, store):
 def joined_set(rank, size, store):
     """A process set without the rank that has joined."""
     return while_joined(rank, size, store, lambda: hvd.add_process_set([1]))
+
+
+def error_of(call):
+    """The class and text of the error of a call, and the rank that caused it; None without an error."""
+    try:
+        call()
+    except syncopate.Error as error:
+        return type(error).__name__, str(error), error.peer
+    return None
+
+
+def learned(what):
+    """Wait until this rank's journal knows it."""
+    journal = hvd.global_process_set.collectives().journal
+    with journal._changed:
+        assert journal._changed.wait_for(lambda: what(journal), timeout=300)
+
+
+def uneven(rank, size, store):
+    """The errors of ranks that make one more call after rank 0 has left the job; each call in a job of its own."""
+    calls = {
+        "allreduce": lambda: hvd.allreduce(of(rank)),
+        "handle": lambda: hvd.synchronize(hvd.allreduce_async(of(rank))),
+        "barrier": hvd.barrier,
+        "object": lambda: hvd.broadcast_object(None, 0),
+        "process set": lambda: hvd.allreduce(of(rank), process_set=part) if part.included() else None,
+        "another set": lambda: hvd.add_process_set([1, 2]),
+        "step": lambda: step(),
+        "join": hvd.join,
+        "join of one": lambda: hvd.join() if rank == 1 else hvd.allreduce(of(rank)),
+        "step for a started call": lambda: step(),
+        "no call": lambda: learned(lambda journal: 0 in journal.left),
+    }
+    errors = {}
+
+    def step():
+        optimizer.zero_grad()
+        loss_of(net, 0, rank, size).backward()
+        optimizer.step()
+
+    for name, call in calls.items():
+        begin(rank, size, store, name.replace(" ", "-"))
+        net, part = model(), hvd.add_process_set([0, 2])
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(net.parameters(), 0.1), net.named_parameters())
+        step()
+        if rank > 0:  # a rank may still be in the common call when another one's next call fails
+            errors[name] = error_of(lambda: [hvd.allreduce(of(rank)), call()])  # noqa: B023
+        else:
+            hvd.allreduce(of(rank))
+        if rank == 0 and name == "step for a started call":
+            hvd.allreduce_async(of(rank))
+        hvd.shutdown()
+    return errors
+
+
+def failing(rank, size, store):
+    """The errors of ranks that wait for the last one, which is killed or ends with an exception."""
+    begin(rank, size, store)
+    net = model()
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(net.parameters(), 0.1), net.named_parameters())
+    hvd.barrier()
+    if rank == size - 1:
+        if os.environ["TEST_END"] == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        sys.last_value = ValueError("the data ran out")  # as Python sets it before the functions at its end
+        return None
+
+    def step():
+        loss_of(net, 0, rank, size).backward()
+        optimizer.step()
+
+    def shutdown():
+        learned(lambda journal: journal._failure is not None)
+        hvd.shutdown()
+
+    calls = {"allreduce": lambda: hvd.allreduce(of(rank)), "join": hvd.join, "step": step, "shutdown": shutdown}
+    return error_of(calls[os.environ["TEST_CALL"]])

@@ -1,9 +1,11 @@
 """Collectives of one process set: those of the backend of torch.distributed, with names, on a group of the library."""
 
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
+import syncopate
 from syncopate.torch.moves import Moves
 from syncopate.torch.reducing import Reductions
 
@@ -12,10 +14,14 @@ _REPEATED = ("op", "root", "parts", "name")  # arguments that a joined rank need
 
 
 class Collectives(Reductions, Moves):
-    """The calls of one group. With a journal, ranks that have joined take part in them."""
+    """The calls of one group. With a journal, ranks that have joined take part in them.
 
-    def __init__(self, group, journal=None):
+    ranks: the numbers of its ranks in the job. left: the ranks of the job that have left it.
+    """
+
+    def __init__(self, group, ranks, left, journal=None):
         self.group, self.journal = group, journal
+        self._ranks, self._left = ranks, left
         self._completions = ThreadPoolExecutor(1, thread_name_prefix="syncopate.horovod")
         self._called = 0
         self._lock, self._name = threading.RLock(), ""  # the lock guards the name and the order of calls
@@ -30,18 +36,32 @@ class Collectives(Reductions, Moves):
 
     def call(self, method, name, *arguments, blocking=False, **options):
         """Begin the backend's collective; all ranks give the same name. Returns the backend's work."""
-        with self._lock:
+        with self._lock, self.naming_the_remedy():
             self._name = name or ""
             return getattr(self, method)(*arguments, SimpleNamespace(asyncOp=not blocking, **options))
 
     def split(self, color):
         """A group of the ranks with this colour, for calls at the same time; None for a negative one."""
-        if self.journal is None:
-            return self.group.split(color, self.rank())
-        number = self.journal.add(("split",))
-        group = self.group.split(color, self.rank())
-        self.journal.ended(number)
+        number = None if self.journal is None else self.journal.add(("split",))
+        with self.naming_the_remedy():
+            group = self.group.split(color, self.rank())
+        if number is not None:
+            self.journal.ended(number)
         return group
+
+    @contextlib.contextmanager
+    def naming_the_remedy(self):
+        """A loss of a rank that has left the job is the program's mistake."""
+        try:
+            yield
+        except syncopate.PeerLost as error:
+            rank = None if error.peer is None else self._ranks[error.peer]
+            if rank in self._left:
+                remedy = "give every rank the same number of batches"
+                if self.journal is not None:
+                    remedy += ", or call hvd.join() on every rank after its last one"
+                error.args = (f"{error}; rank {rank} has left the job: {remedy}",)
+            raise
 
     def close(self):
         """End what was started, and leave the group."""
@@ -67,6 +87,7 @@ class Collectives(Reductions, Moves):
 
     def wait(self, work):
         """Wait for a work of `call`."""
-        work.wait()
+        with self.naming_the_remedy():
+            work.wait()
         if self.journal is not None and hasattr(work, "journaled"):
             self.journal.ended(work.journaled)

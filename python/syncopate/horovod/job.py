@@ -9,7 +9,7 @@ import weakref
 import torch
 
 import syncopate
-import syncopate.ending  # noqa: F401: its function at the end of the program must run after the one of this module
+from syncopate import ending  # imported first: at the end of the program its function runs after that of this module
 from syncopate.horovod.collectives import Collectives
 from syncopate.horovod.journal import Journal
 
@@ -79,15 +79,19 @@ class _Job:
         self.sets, self.added = {0: global_process_set}, 1
         self.optimizers, self.wrapped = weakref.WeakValueDictionary(), collections.Counter()
         global_process_set.ranks, global_process_set.process_set_id = list(range(self.group.size)), 0
-        global_process_set._collectives = Collectives(self.group, self.journal)
+        global_process_set._collectives = Collectives(
+            self.group, global_process_set.ranks, self.journal.left, self.journal)
 
     def close(self):
-        """Leave: optimizers, process sets, and the group."""
-        for optimizer in list(self.optimizers.values()):
-            optimizer.close()
-        self.journal.close()
-        for process_set in reversed(self.sets.values()):
+        """Leave optimizers, process sets, and the group. The others' journals learn it first, for their errors."""
+        self.journal.leave()
+        collectives = [process_set._collectives for process_set in self.sets.values() if process_set._collectives]
+        for process_set in self.sets.values():
             _forget(process_set)
+        try:
+            ending.close_together([*self.optimizers.values(), *collectives])
+        finally:
+            self.journal.close()
 
 
 _job = None
@@ -118,11 +122,11 @@ def init(comm=None, process_sets=None):
 
 
 def shutdown():
-    """Leave the job when all ranks do; `init` may follow."""
+    """Leave the job, without waiting for the other ranks; `init` may follow. Raises why a rank failed before."""
     global _job
     if _job is not None:
-        _job.close()
-        _job = None
+        left, _job = _job, None
+        left.close()
 
 
 @atexit.register
@@ -203,7 +207,9 @@ def add_process_set(process_set):
         raise syncopate.Misuse(
             f"a process set of the ranks {made.ranks} is already part of the job; allowed: one for the same ranks")
     group = global_process_set.collectives().split(0 if rank() in made.ranks else -1)
-    made.process_set_id, made._collectives = job.added, None if group is None else Collectives(group)
+    made.process_set_id, made._collectives = job.added, None
+    if group is not None:
+        made._collectives = Collectives(group, made.ranks, job.journal.left)
     job.sets[job.added] = made
     job.added += 1
     return made
@@ -215,14 +221,14 @@ def remove_process_set(process_set):
     if number in (None, 0) or _running().sets.get(number) is not process_set:
         return False
     del _job.sets[number]
+    if process_set._collectives is not None:
+        process_set._collectives.close()
     _forget(process_set)
     return True
 
 
 def _forget(process_set):
-    collectives, process_set.process_set_id, process_set._collectives = process_set._collectives, None, None
-    if collectives is not None:
-        collectives.close()
+    process_set.process_set_id = process_set._collectives = None
 
 
 def wrapped(optimizer, process_set):
@@ -254,4 +260,5 @@ def _repeat(call):
             f"{kind} needs data of rank {own.rank()}, which has called join; allowed until all have called it: "
             "allreduce, allgather, reducescatter, barrier, DistributedOptimizer, and broadcast from another rank")
     data = () if vector is None else (torch.zeros(vector[0], dtype=vector[1]),)
-    getattr(own.group, kind)(*data, **keywords)
+    with own.naming_the_remedy():
+        getattr(own.group, kind)(*data, **keywords)

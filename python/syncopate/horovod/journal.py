@@ -3,6 +3,9 @@
 A call costs one entry in a list until it ends. Only when a rank joins are entries sent: it notifies every rank of its
 number of calls, and each of them sends it its own calls from that number on, until it joins itself. The journal has
 connections of its own, so that a rank which waits in a collective can answer.
+
+A rank that leaves the job sends each of the others a last notice. A thread of the other rank answers with that rank's
+own last notice. So no rank waits for another one's program, and no receive is left open between the two.
 """
 
 import collections
@@ -16,6 +19,7 @@ import syncopate
 _NOTICE, _ENTRY = 0, 1  # tags of messages
 _LEAVES = -1  # the round in the notice of a rank that leaves the job
 _NO_BOUND_S = 3e7
+_KNOWN_S = 5  # limit of waiting for answers before the groups are left: another rank's answer may wait for its GIL
 
 
 class Journal:
@@ -31,7 +35,8 @@ class Journal:
         self._round, self._joined = 0, collections.defaultdict(
             dict)  # by round: the number of calls of ranks that have joined
         self._last = None  # what ends the calls of this rank in this round
-        self._left, self._failure = 0, None
+        self.left, self._parted = set(), set()  # ranks whose last notice has come, and those to which this rank's was sent
+        self._failure = None
         for other in self._others:
             self._expect(other)
 
@@ -55,8 +60,12 @@ class Journal:
     def join(self, repeat):
         """Repeat the others' calls by `repeat(call)` until all ranks have joined; returns the rank that joined last."""
         with self._changed:
+            if self.left:
+                raise _left_before_joining(min(self.left))
             number = self._begun
-            self._end_with(("joined", number), (self._round, number))
+            self._end_with(("joined", number))
+            for other in self._others:
+                self._group.start_send(other, torch.tensor((self._round, number)), tag=_NOTICE)
         ends, active = {self._group.rank: number}, list(self._others)
         while active:
             calls = {other: self._receive(other) for other in active}
@@ -76,19 +85,35 @@ class Journal:
             self._open.clear()
         return max(ends, key=lambda rank: (ends[rank], rank))
 
-    def close(self):
-        """Leave; it returns when all ranks leave, or one has failed."""
+    def leave(self):
+        """Notify the others that this rank leaves the job, and return when they know it, or soon."""
         with self._changed:
-            self._end_with(("left", self._group.rank), (_LEAVES, 0))
-            self._changed.wait_for(lambda: self._failure or self._left == len(self._others))
-        self._group.close()
+            self._end_with(("left", self._group.rank))
+            for other in self._others:
+                self._part_from(other)
+            self._changed.wait_for(self._is_over, _KNOWN_S)
 
-    def _end_with(self, last, notice):
+    def close(self):
+        """End it after `leave`. Raises why a rank failed before it knew that this one leaves."""
+        with self._changed:
+            self._changed.wait_for(self._is_over)
+        self._group.close()
+        if self._failure:
+            raise self._failure
+
+    def _is_over(self):
+        return self._failure or len(self.left) == len(self._others)
+
+    def _end_with(self, last):
         self._last = last
-        for other in self._others:
-            self._group.start_send(other, torch.tensor(notice), tag=_NOTICE)
         for other in self._joined[self._round]:
             self._send(other, last)
+
+    def _part_from(self, other):
+        """Send the last notice to that rank, once."""
+        if other not in self._parted:
+            self._parted.add(other)
+            self._group.start_send(other, torch.tensor((_LEAVES, 0)), tag=_NOTICE)
 
     def _expect(self, other):
         notice = torch.zeros(2, dtype=torch.int64)
@@ -100,7 +125,8 @@ class Journal:
             if error is not None:
                 self._failure = error
             elif joined_in == _LEAVES:
-                self._left += 1
+                self.left.add(other)
+                self._part_from(other)
             else:
                 self._joined[joined_in][other] = begun
                 if joined_in == self._round:
@@ -116,6 +142,8 @@ class Journal:
             self._send(other, self._last)
 
     def _send(self, other, call):
+        if other in self.left:
+            return
         body = bytearray(pickle.dumps(call))
         self._group.start_send(other, torch.tensor([len(body)]), tag=_ENTRY)
         self._group.start_send(other, torch.frombuffer(body, dtype=torch.uint8), tag=_ENTRY)
@@ -127,6 +155,11 @@ class Journal:
         self._group.recv(other, body, tag=_ENTRY)
         call = pickle.loads(body.numpy().tobytes())
         if call[0] == "left":
-            raise syncopate.Misuse(
-                f"join: rank {other} has left the job without joining; call hvd.join() on every rank")
+            raise _left_before_joining(other)
         return call
+
+
+def _left_before_joining(other):
+    error = syncopate.PeerLost(f"join: rank {other} has left the job without joining; call hvd.join() on every rank")
+    error.peer = other
+    return error

@@ -32,7 +32,7 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
         self._before = 1 / gradient_predivide_factor
         self._after = collectives.size() if op == Sum else gradient_predivide_factor
         self._sparse_as_dense, self._journal, self._number = sparse_as_dense, collectives.journal, None
-        self._passes = [0] * len(named)
+        self._passes, self._naming_the_remedy = [0] * len(named), collectives.naming_the_remedy
         self.set_backward_passes_per_step(backward_passes_per_step)
         # Its own group: exchanges run at the same time as other collectives.
         group = collectives.split(0)
@@ -82,7 +82,8 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
 
     def _exchange(self):
         """As before, with the factors of the reduction, and an entry in the journal."""
-        super()._exchange()
+        with self._naming_the_remedy():
+            super()._exchange()
         if self._number is not None:
             self._journal.ended(self._number)
         self._number, self._passes = None, [0] * len(self._named)
@@ -110,7 +111,8 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
         for i, view in enumerate(self._views):
             view.zero_()
             self.synchronizer.ready(i)
-        self.synchronizer.wait()
+        with self._naming_the_remedy():
+            self.synchronizer.wait()
 
 
 def _named(optimizer, named_parameters):
