@@ -58,7 +58,8 @@ class ShardedOptimizer(Accumulating, Ruled):
         self._arrivals = Arrivals(net, self._named, self._receive)
         self._hooks = list(self._hooked(net))
         hooks.detach_in_forks(self)
-        _open[next(_numbers)] = self
+        self._number = next(_numbers)
+        _open[self._number] = self
 
     def _hooked(self, net):
         synchronize = hooks.Hook(self.synchronize)
@@ -138,7 +139,7 @@ class ShardedOptimizer(Accumulating, Ruled):
         self._arrivals.remove()
         for hook in self._hooks:
             hook.remove()
-        _open.discard(self)
+        _open.pop(self._number, None)
 
     def close(self):
         """End it with the last step's weights in the net, which from then on is trained without it. Every rank calls it."""

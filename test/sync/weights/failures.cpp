@@ -79,7 +79,7 @@ TEST(ExchangeInWeights, EveryRankReadsWhyOneRankIsRefused) {
   expect_named(in_weights, wrong, "exchange reduce_broadcast needs the weights of 5 gradients");
   wrong = in_weights;
   wrong.update = nullptr;
-  expect_named(in_weights, wrong, "needs SynchronizerOptions::update");
+  expect_named(in_weights, wrong, "ends in weights and needs");
   wrong = looks;
   wrong.weights.clear();
   expect_named(looks, wrong, "codec importance needs the weights of 5 gradients");
