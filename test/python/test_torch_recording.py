@@ -1,5 +1,6 @@
 """Recorder writes what `syncopate report` reads."""
 
+import itertools
 import json
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 import syncopate.torch
 import torch
 import torch_job
-from torch_recording import STEPS
+from torch_recording import EVALUATED, KINDS, MICRO_BATCHES, STEPS
 
 from syncopate import command
 from syncopate.torch import recording
@@ -20,7 +21,7 @@ from syncopate.torch import recording
 @pytest.fixture(scope="module")
 def folders():
     found, _ = torch_job.run("torch_recording.py", "recorded", 2)
-    yield {kind: Path(folder) for kind, folder in found.items()}
+    yield {(kind if micro_batches == 1 else (kind, micro_batches)): Path(folder) for (kind, micro_batches), folder in found.items()}
     for folder in found.values():
         shutil.rmtree(folder)
 
@@ -29,7 +30,7 @@ def lines_of(file):
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("kind", ["plain", "ours", "optimizer", "sharded"])
+@pytest.mark.parametrize("kind", [*KINDS, *((kind, MICRO_BATCHES) for kind in KINDS)])
 def test_a_run_is_reported(folders, kind):
     (row,) = command.rows("report", folders[kind])
     assert (row["model"], row["ranks"], row["steps"], row["notes"]) == ("Sequential", 2, STEPS, [])
@@ -37,6 +38,18 @@ def test_a_run_is_reported(folders, kind):
     assert row["forward_s"] > 0 and row["backward_s"] > 0
     for line in lines_of(folders[kind] / "rank-0.jsonl"):  # medians of phases do not add up to that of the step
         assert line["event"] != "step" or line["forward_s"] + line["backward_s"] <= line["step_s"]
+    evaluations = [line for line in lines_of(folders[kind] / "rank-0.jsonl") if "accuracy" in line]
+    assert [line["step"] for line in evaluations] == [EVALUATED]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_micro_batches_have_spans_of_their_own_in_order(folders, kind):
+    spans = [span for span in lines_of(folders[kind, MICRO_BATCHES] / "trace-0.jsonl") if span["track"] in recording.PHASES]
+    assert all(before["begin_s"] <= before["end_s"] <= after["begin_s"] for before, after in itertools.pairwise(spans))
+    tracks = [track for track, _ in itertools.groupby(span["track"] for span in spans)]
+    assert tracks == MICRO_BATCHES * ["forward", "backward", "wait"] + ["optimizer"]
+    names = [span["name"] for span in spans if span["track"] == "backward"]
+    assert sorted(names[:len(names) // 2]) == sorted(names[len(names) // 2:]) and len(set(names)) == len(names) // 2
 
 
 @pytest.mark.parametrize("kind", ["ours", "optimizer"])
@@ -68,6 +81,14 @@ def test_a_divided_step_has_its_bytes_in_the_next_one(folders):
     for line in others:
         phases = [line[phase] for phase in ("input_s", "forward_s", "backward_s", "wait_s", "optimizer_s")]
         assert min(phases) >= 0 and sum(phases) <= line["step_s"] and line["wait_s"] > 0
+
+
+def test_a_skipped_step_of_the_optimizer_is_recorded_too(tmp_path):
+    net = torch.nn.Linear(1, 1)
+    with recording.Recorder(tmp_path, net, torch.optim.SGD(net.parameters(), 0.1), traced_step=1) as record:
+        net(torch.ones(1, 1)).sum().backward()
+        record.step(loss=0, samples=1)
+    assert [span["track"] for span in lines_of(tmp_path / "trace-0.jsonl")] == ["forward", "backward", "backward", "wait"]
 
 
 def test_phases_of_a_bucket_lie_between_the_backward_pass_and_the_optimizer(folders):

@@ -1,5 +1,7 @@
 """A recorded training of two ranks: DistributedDataParallel of torch and of this library, DistributedOptimizer and ShardedOptimizer."""
 
+import contextlib
+import itertools
 import tempfile
 from pathlib import Path
 
@@ -9,7 +11,8 @@ from torch import nn
 
 import syncopate.torch
 
-STEPS = 8
+STEPS, EVALUATED, MICRO_BATCHES = 8, 6, 2  # an evaluation after step 6
+KINDS = ("plain", "hook", "ours", "optimizer", "sharded")
 
 
 class Scaled(nn.Module):
@@ -24,40 +27,55 @@ class Scaled(nn.Module):
 
 
 def net_of(kind, net):
-    """(what is trained, its optimizer)."""
-    if kind == "plain":
+    """(what is trained, its optimizer, options of the Recorder)."""
+    options = {}
+    if kind in ("plain", "hook"):
         net = nn.parallel.DistributedDataParallel(net)
+    if kind == "hook":
+        options["hook_state"] = syncopate.torch.HookState(net)
+        net.register_comm_hook(options["hook_state"], syncopate.torch.hook)
     elif kind == "ours":
         net = syncopate.torch.DistributedDataParallel(net, codec="topk:0.1", bucket_cap_mb=0.1)
     elif kind == "sharded":
-        return net, syncopate.torch.ShardedOptimizer(net, "momentum", 0.1, policy="wfbp")
+        return net, syncopate.torch.ShardedOptimizer(net, "momentum", 0.1, policy="wfbp"), options
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
-    return net, syncopate.torch.DistributedOptimizer(optimizer, net, codec="topk:0.1") if kind == "optimizer" else optimizer
+    if kind == "optimizer":
+        optimizer = syncopate.torch.DistributedOptimizer(optimizer, net, codec="topk:0.1")
+    return net, optimizer, options
+
+
+def train(net, optimizer, inputs, wanted, micro_batches):
+    """One step, whose gradients are exchanged in its last backward pass; the loss."""
+    optimizer.zero_grad()
+    for i in range(micro_batches):
+        with contextlib.nullcontext() if i == micro_batches - 1 else (net if hasattr(net, "no_sync") else optimizer).no_sync():
+            loss = nn.functional.cross_entropy(net(inputs), wanted) / micro_batches
+            loss.backward()
+    optimizer.step()
+    return loss.item() * micro_batches
 
 
 def recorded(rank, size, store):
-    """The folders of the runs, by kind."""
+    """The folders of the runs, by kind and number of micro-batches."""
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
     folders = {}
-    for kind in ("plain", "ours", "optimizer", "sharded"):
+    for kind, micro_batches in itertools.product(KINDS, (1, MICRO_BATCHES)):
         names = [tempfile.mkdtemp() if rank == 0 else None]
         dist.broadcast_object_list(names)
         torch.manual_seed(1)
-        net, optimizer = net_of(kind, nn.Sequential(nn.Linear(40, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 4), Scaled()))
+        net, optimizer, options = net_of(kind, nn.Sequential(nn.Linear(40, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(),
+                                                             nn.Linear(200, 4), Scaled()))
         inputs, wanted = torch.randn(16, 40), torch.randint(4, (16,))
         if rank == 0:
             Path(names[0], "rank-7.jsonl").write_text("of an earlier run\n")
-        with syncopate.torch.Recorder(names[0], net, optimizer) as record:
-            for _ in range(STEPS):
-                optimizer.zero_grad()
-                loss = nn.functional.cross_entropy(net(inputs), wanted)
-                loss.backward()
-                optimizer.step()
-                record.step(loss=loss.item(), samples=16)
-            record.evaluation(epoch=1, accuracy=0.5, loss=loss.item())
+        with syncopate.torch.Recorder(names[0], net, optimizer, **options) as record:
+            for step in range(STEPS):
+                record.step(loss=train(net, optimizer, inputs, wanted, micro_batches), samples=16)
+                if step == EVALUATED - 1:
+                    record.evaluation(epoch=1, accuracy=0.5, loss=2)
         if kind == "sharded":
             assert not optimizer._is_underway, "the digest is not that of the last step's weights"
-        folders[kind] = names[0]
+        folders[kind, micro_batches] = names[0]
     dist.barrier()
     dist.destroy_process_group()
     return folders

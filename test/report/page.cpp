@@ -115,6 +115,15 @@ TEST(Page, TheTrainingCurveKeepsItsScaleBesideAnEvaluation) {
   EXPECT_TRUE(holds(html, "Evaluation loss, on a scale of its own"));
 }
 
+TEST(Page, TheHeadlineNamesTheStepOfAnEvaluationThatWasNotTheEnd) {
+  auto run = record::sample_run(1, 10);
+  EXPECT_FALSE(holds(page_of(run), "after step"));
+  run.ranks[0].evaluations = {{7, 1, 0.75, 0.5}};
+  EXPECT_TRUE(holds(page_of(run), "after step 7"));
+  run.ranks[0].evaluations = {{7, 1, record::kUnknown, 0.5}};
+  EXPECT_TRUE(holds(page_of(run), "after step 7"));
+}
+
 TEST(Page, TheAxisOfAccuracyFitsTheData) {
   auto run = record::sample_run(1, 10);
   run.ranks[0].evaluations = {{5, 1, 0.974, 0.5}, {10, 2, 0.981, 0.5}};

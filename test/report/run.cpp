@@ -121,10 +121,18 @@ TEST(Run, ARowOfTheWrongTypeIsNamedByFileAndLine) {
   EXPECT_TRUE(holds(refusal<Corrupt>(folder), "\"step\" must be a whole number"));
 }
 
-TEST(Run, ASpanThatEndsBeforeItBeginsIsRefused) {
-  const SampleFolder folder(1);
-  folder.append("trace-0.jsonl", "{\"track\":\"wait\",\"name\":\"\",\"begin_s\":2,\"end_s\":1}\n");
-  EXPECT_TRUE(holds(refusal<Corrupt>(folder), "trace-0.jsonl, line 8"));
+TEST(Run, ASpanThatEndsBeforeItBeginsIsLeftOutWithANote) {
+  for (const char* times : {R"("begin_s":2,"end_s":1)", R"("begin_s":2)", R"("end_s":null)"}) {
+    const SampleFolder folder(2);
+    for (const char* track : {"wait", "planned"})
+      folder.append("trace-1.jsonl", fmt::format("{{\"track\":\"{}\",\"name\":\"\",{}}}\n", track, times));
+    const auto run = read_run(folder.path());
+    EXPECT_EQ(run.ranks[1].spans.size(), sample_spans().size()) << times;
+    EXPECT_TRUE(run.ranks[1].planned.empty()) << times;
+    const Summary summary = summary_of(run);
+    ASSERT_EQ(summary.notes.size(), 1u) << times;
+    EXPECT_EQ(summary.notes[0], "The trace of rank 1 has spans that do not begin and then end; they are left out.");
+  }
 }
 
 TEST(Run, ADamagedConfigurationIsNamed) {
@@ -200,17 +208,21 @@ TEST(Run, RanksThatTrainAloneExchangeNothing) {
   EXPECT_EQ(summary.replicas, Replicas::alone);
 }
 
-TEST(Run, AnEvaluationAtTheEndOfARunWithoutAWholeEpochIsAnEvaluation) {
+TEST(Run, TheEndRepeatsAnEvaluationAndIsNone) {
   const SampleFolder folder(1);
-  folder.write("rank-0.jsonl", SampleFolder::steps() +
+  folder.write("rank-0.jsonl", R"({"event":"epoch","epoch":1,"step":7,"accuracy":0.75,"loss":0.5})"
+                               "\n" +
+                                   SampleFolder::steps() +
                                    R"({"event":"end","rank":0,"steps":10,"accuracy":0.75,"loss":0.5,"digest":"x"})"
                                    "\n");
   const auto run = read_run(folder.path());
   ASSERT_EQ(run.ranks[0].evaluations.size(), 1u);
-  EXPECT_EQ(run.ranks[0].evaluations[0].step, 10);
+  EXPECT_EQ(run.ranks[0].evaluations[0].step, 7);
   const Summary summary = summary_of(run);
   EXPECT_TRUE(summary.loss_is_evaluated);
   EXPECT_EQ(summary.loss, 0.5) << "of the same samples as the accuracy";
+  EXPECT_EQ(summary.evaluated_step, 7);
+  EXPECT_TRUE(std::isnan(summary_of(sample_run(1, 10)).evaluated_step)) << "it was evaluated at its end";
 }
 
 TEST(Run, AnEndWithoutAnEvaluationHasTheTrainingLoss) {

@@ -67,7 +67,7 @@ inline Run sample_run(std::size_t ranks, std::size_t steps) {
     rank.present = true;
     for (std::size_t s = 1; s <= steps; ++s) rank.steps.push_back(sample_step(static_cast<double>(s)));
     rank.evaluations.push_back({static_cast<double>(steps), 1, 0.75, 0.5});
-    rank.end = End{static_cast<double>(steps), {6, 6, 6, 1}, 1, 1800, 0.75, 0.5, "feedbeef"};
+    rank.end = End{static_cast<double>(steps), {6, 6, 6, 1}, 1, 1800, "feedbeef"};
     rank.spans = sample_spans();
   }
   return run;
@@ -128,7 +128,7 @@ class SampleFolder final {
            R"({"event":"epoch","epoch":1,"step":10,"accuracy":0.75,"loss":0.5})"
            "\n" +
            fmt::format(R"({{"event":"end","rank":{},"steps":10,"step_seconds":{{"median":6,"min":6,"max":6,"n":7}},)"
-                       R"("forward_seconds":1,"wire_bytes_per_step":1800,"accuracy":0.75,"digest":"feedbeef"}})"
+                       R"("forward_seconds":1,"wire_bytes_per_step":1800,"digest":"feedbeef"}})"
                        "\n",
                        rank);
   }

@@ -12,10 +12,11 @@ import torch
 import torch.distributed as dist
 
 import syncopate
-from syncopate.torch import parameters
+from syncopate.torch import parameters, raising
 from syncopate.torch.served import ServedOptimizer
 from syncopate.torch.sharded import ShardedOptimizer
 
+PHASES = ("input", "forward", "backward", "wait", "optimizer")
 UNMEASURED = 3  # first steps, which medians leave out if there are more than 5
 
 
@@ -43,8 +44,7 @@ class Recorder:
         self._sharded = optimizer if isinstance(optimizer, ShardedOptimizer) else None
         self.rank, self.ranks = self._place()
         self._named = parameters.trained(net)
-        self._traced_step, self._steps, self._times, self._last = traced_step, 0, [], {}
-        self._marks, self._spans = {}, []
+        self._traced_step, self._steps, self._times = traced_step, 0, []
         self._formed = self._buckets = {}  # in this step; in the last complete one
 
     def _place(self):
@@ -75,33 +75,48 @@ class Recorder:
         return self
 
     def _hooked(self):
-        yield self._net.register_forward_pre_hook(lambda *_: self._mark("forward"))
-        yield self._net.register_forward_hook(lambda *_: self._mark("backward"))
+        yield self._net.register_forward_pre_hook(lambda *_: self._end_of("input"))
+        yield self._net.register_forward_hook(lambda *_: self._end_of("forward"))
         for i, (_, parameter) in enumerate(self._named):
             yield parameter.register_post_accumulate_grad_hook(lambda _, i=i: self._gradient_ready(i))
         inner = getattr(self._optimizer, "optimizer", self._optimizer)
-        yield inner.register_step_pre_hook(lambda *_: self._mark("optimizer"))
-        yield inner.register_step_post_hook(lambda *_: self._mark("end"))
+        yield inner.register_step_pre_hook(lambda *_: self._end_of("wait"))
+        yield inner.register_step_post_hook(lambda *_: self._end_of("optimizer"))
         if self._hook_state is not None:
             self._hook_state.observer = self._bucket_combined
 
     def _begin_step(self):
-        self._begin, self._marks, self._ready, self._spans, self._formed = time.perf_counter(), {}, [], [], {}
+        self._begin = self._before = time.perf_counter()
+        self._seconds, self._spans, self._coded, self._formed = dict.fromkeys(PHASES, 0.0), [], [], {}
+        self._is_backward = False
         group = self._group()
         self._sent = group.traffic_bytes[0] if group is not None and self._steps else None
-        self._waited_s = self._waited_forward_s = self._sharded.waited_s if self._sharded else 0
+        self._waited_before = self._waited_at_begin = self._waited_s()
 
-    def _mark(self, phase):
-        """The first forward pass of a step counts, and the last mark of each other phase: micro-batches are one step."""
-        if phase in ("forward", "backward") and not torch.is_grad_enabled():
+    def _waited_s(self):
+        """Seconds in which passes waited for weights, in all steps."""
+        return self._sharded.waited_s if self._sharded else 0
+
+    def _end_of(self, phase, name=None, size=0):
+        """The time since the end of the phase before is this one's: phases divide a step, whatever passes it has."""
+        if phase in ("input", "forward") and not torch.is_grad_enabled():
             return  # an evaluation
-        if phase != "forward" or phase not in self._marks:
-            self._marks[phase] = time.perf_counter()
-            if self._sharded and phase == "backward":
-                self._waited_forward_s = self._sharded.waited_s
+        begin, self._before = self._before, time.perf_counter()
+        waited, self._waited_before = self._waited_before, self._waited_s()
+        self._seconds[phase] += self._before - begin - (self._waited_before - waited)
+        if phase != "input":
+            self._spans.append((phase, name or phase, begin, self._before, size))
 
     def _gradient_ready(self, i):
-        self._ready.append((i, time.perf_counter()))
+        name, parameter = self._named[i]
+        self._end_of("backward", name, parameter.numel() * parameter.element_size())
+        if not self._is_backward:
+            self._is_backward = raising.call_after_backward(self._end_backward)
+
+    def _end_backward(self):
+        """After DDP has waited for the averages."""
+        self._is_backward = False
+        self._end_of("wait")
 
     def _bucket_combined(self, indices, spans):
         """On a thread of the hook's, while the backward pass waits for this bucket."""
@@ -109,14 +124,14 @@ class Recorder:
         size = sum(self._named[i][1].numel() * self._named[i][1].element_size() for i in indices)
         self._formed[first, last] = size
         name = self._named[first][0] if first == last else f"{self._named[first][0]} .. {self._named[last][0]}"
-        self._spans += [(phase, name, begin, end, size) for phase, begin, end in spans]
+        self._coded += [(phase, name, begin, end, size) for phase, begin, end in spans]
 
     def step(self, *, loss, samples):
         """End a step: this rank's mean loss, and the number of its samples."""
         end = time.perf_counter()
         self._steps += 1
         row = {"event": "step", "step": self._steps, "loss": float(loss), "step_s": end - self._begin,
-               "samples_per_second": samples * self.ranks / (end - self._begin), **self._phases(end)}
+               "samples_per_second": samples * self.ranks / (end - self._begin), **self._phases(), **self._exchanged()}
         row["wait_share"] = row["wait_s"] / row["step_s"]
         self._times.append(row)
         self._buckets = self._formed  # DDP forms others after the first step
@@ -128,51 +143,38 @@ class Recorder:
             self._write_trace()
         self._begin_step()
 
-    def _phases(self, end):
-        """Seconds of the passes. Waiting is the time from the last gradient to the optimizer's step, the synchronizer's, or that for
-        weights during the passes."""
-        forward, backward, optimizer = (self._marks.get(phase, end) for phase in ("forward", "backward", "optimizer"))
-        ready = self._ready[-1][1] if self._ready else optimizer
-        waited, found, in_passes = optimizer - ready, {}, (0, 0)
+    def _phases(self):
+        """Seconds of the phases. Waiting is the time from a pass's last gradient to its end, and to the optimizer's step; or the
+        synchronizer's; or that for weights during the passes."""
+        seconds = dict(self._seconds)
         if self._sharded:
-            in_passes = (self._waited_forward_s - self._waited_s, self._sharded.waited_s - self._waited_forward_s)
-            waited = sum(in_passes)
-            if self._steps > 1:
-                last = self._sharded.synchronizer.statistics()
-                found = {"wire_bytes": last.wire_bytes, "payload_bytes": last.payload_bytes}
+            seconds["wait"] = self._waited_s() - self._waited_at_begin
         elif self._synchronizer is not None:
-            last = self._synchronizer.statistics()
-            waited = last.wait_s
-            found = {"wire_bytes": last.wire_bytes, "payload_bytes": last.payload_bytes}
-            if last.predicted_s > 0:
-                found["predicted_s"] = last.predicted_s
-        elif self._sent is not None:
-            found = {"wire_bytes": self._group().traffic_bytes[0] - self._sent}
-        return {"input_s": forward - self._begin, "forward_s": backward - forward - in_passes[0], "backward_s": ready - backward - in_passes[1],
-                "wait_s": waited, "optimizer_s": self._marks.get("end", end) - optimizer, **found}
+            seconds["wait"] = self._synchronizer.statistics().wait_s
+        return {f"{phase}_s": value for phase, value in seconds.items()}
+
+    def _exchanged(self):
+        """Bytes that were sent in this step; with a ShardedOptimizer in the step before, whose exchange has ended now."""
+        if self._synchronizer is None:
+            return {} if self._sent is None else {"wire_bytes": self._group().traffic_bytes[0] - self._sent}
+        if self._sharded and self._steps == 1:
+            return {}
+        last = self._synchronizer.statistics()
+        predicted = {"predicted_s": last.predicted_s} if last.predicted_s > 0 and not self._sharded else {}
+        return {"wire_bytes": last.wire_bytes, "payload_bytes": last.payload_bytes, **predicted}
 
     def _write_trace(self):
-        marks, spans = self._marks, []
-        if {"forward", "backward", "optimizer", "end"} <= marks.keys():
-            spans.append(("forward", "forward", marks["forward"], marks["backward"], 0))
-            before = marks["backward"]
-            for i, ready in self._ready:
-                name, parameter = self._named[i]
-                spans.append(("backward", name, before, ready, parameter.numel() * parameter.element_size()))
-                before = ready
-            spans.append(("wait", "wait", before, marks["optimizer"], 0))
-            spans.append(("optimizer", "optimizer", marks["optimizer"], marks["end"], 0))
         with open(self.folder / f"trace-{self.rank}.jsonl", "w", encoding="utf-8") as file:
-            for track, name, begin, end, size in spans + self._spans:
+            for track, name, begin, end, size in self._spans + self._coded:
                 row = {"track": track, "name": name, "begin_s": begin - self._begin, "end_s": end - self._begin, "bytes": size}
                 file.write(json.dumps(row) + "\n")
 
     def evaluation(self, *, epoch, accuracy=None, loss=None):
         """Values of the held-out samples after `epoch` epochs, which may be a fraction. Called between steps: the next one begins here."""
-        self._last = {name: float(value) for name, value in (("accuracy", accuracy), ("loss", loss)) if value is not None}
-        self._write({"event": "epoch", "epoch": epoch, "step": self._steps, **self._last})
+        values = {name: float(value) for name, value in (("accuracy", accuracy), ("loss", loss)) if value is not None}
+        self._write({"event": "epoch", "epoch": epoch, "step": self._steps, **values})
         if self._tensorboard:
-            for name, value in self._last.items():
+            for name, value in values.items():
                 self._tensorboard.add_scalar(f"evaluation/{name}", value, self._steps)
         self._begin_step()
 
@@ -195,7 +197,7 @@ class Recorder:
         seconds = [row["step_s"] for row in counted]
         if self._sharded:
             self._sharded.synchronize()  # the digest is that of all weights of the last step
-        row = {"event": "end", "rank": self.rank, "steps": self._steps, "digest": _digest(self._net), **self._last}
+        row = {"event": "end", "rank": self.rank, "steps": self._steps, "digest": _digest(self._net)}
         if counted:
             row["step_seconds"] = {"median": statistics.median(seconds), "min": min(seconds), "max": max(seconds), "n": len(seconds)}
             row["forward_seconds"] = statistics.median(row["forward_s"] for row in counted)

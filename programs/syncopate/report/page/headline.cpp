@@ -124,11 +124,14 @@ std::string key_figures(const record::Run& run, const record::Summary& summary) 
     html += figure("Sent per rank and step", bytes(summary.wire_bytes),
                    known(ratio) ? fmt::format("×{:.2f} the gradients", ratio) : "headers included");
   }
+  const std::string evaluated =
+      known(summary.evaluated_step) ? fmt::format("after step {:.0f}", summary.evaluated_step) : "at the end";
   if (known(summary.accuracy))
-    html += figure("Accuracy", percent_fine(summary.accuracy), "at the end");
+    html += figure("Accuracy", percent_fine(summary.accuracy), evaluated);
+  else if (summary.loss_is_evaluated)
+    html += figure("Evaluation loss", compact(summary.loss), evaluated);
   else
-    html +=
-        figure(summary.loss_is_evaluated ? "Evaluation loss" : "Training loss", compact(summary.loss), "at the end");
+    html += figure("Training loss", compact(summary.loss), "at the end");
   std::size_t count = 0;
   for (auto at = html.find("<dt>"); at != std::string::npos; at = html.find("<dt>", at + 1)) ++count;
   return fmt::format("<dl class=\"figures\" style=\"--all:{};--half:{}\">\n{}</dl>\n", count, (count + 1) / 2, html);

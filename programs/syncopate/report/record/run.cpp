@@ -131,8 +131,6 @@ End end_of(const json& row) {
   end.steps = number(row, "steps");
   end.forward_seconds = number(row, "forward_seconds");
   end.wire_bytes_per_step = number(row, "wire_bytes_per_step");
-  end.accuracy = number(row, "accuracy");
-  end.loss = number(row, "loss");
   end.digest = text(row, "digest");
   end.served = served_of(row);
   for (const json& epoch : list(row, "input")) end.input.push_back(input_of(epoch));
@@ -141,18 +139,6 @@ End end_of(const json& row) {
     end.step_seconds = {number(*spread, "median"), number(*spread, "min"), number(*spread, "max"),
                         number(*spread, "n")};
   return end;
-}
-
-/// A run that ends within an epoch is evaluated at its end, without an epoch row. If nothing was evaluated, the end
-/// row repeats the loss of the last step.
-void add_last_evaluation(RankRecord& rank) {
-  const double last_step = rank.steps.empty() ? 0 : rank.steps.back().step;
-  const double trained = rank.steps.empty() ? kUnknown : rank.steps.back().loss;
-  const double step = std::isnan(rank.end->steps) ? last_step : rank.end->steps;
-  const bool was_evaluated =
-      !std::isnan(rank.end->accuracy) || (!std::isnan(rank.end->loss) && rank.end->loss != trained);
-  const bool is_told = !rank.evaluations.empty() && rank.evaluations.back().step >= step;
-  if (was_evaluated && !is_told) rank.evaluations.push_back({step, kUnknown, rank.end->accuracy, rank.end->loss});
 }
 
 void read_row(const json& row, RankRecord& rank) {
@@ -167,7 +153,6 @@ void read_row(const json& row, RankRecord& rank) {
                                 number(row, "loss"), sent_of(row)});
   } else if (event == "end") {
     rank.end = end_of(row);
-    add_last_evaluation(rank);
   } else if (row.contains("error")) {
     rank.error = text(row, "error");
   }
@@ -176,13 +161,14 @@ void read_row(const json& row, RankRecord& rank) {
 Span span_of(const json& row) {
   Span span{text(row, "track"), text(row, "name"), number(row, "begin_s"), number(row, "end_s"), 0};
   if (row.contains("bytes")) span.bytes = whole(row, "bytes");
-  if (!std::isfinite(span.begin_s) || !std::isfinite(span.end_s) || span.end_s < span.begin_s)
-    throw Corrupt("a span must begin and end, in this order");
   return span;
 }
 
 void add(RankRecord& rank, Span span) {
-  (span.track == "planned" ? rank.planned : rank.spans).push_back(std::move(span));
+  if (!std::isfinite(span.begin_s) || !std::isfinite(span.end_s) || span.end_s < span.begin_s)
+    rank.has_bad_spans = true;
+  else
+    (span.track == "planned" ? rank.planned : rank.spans).push_back(std::move(span));
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ struct Served {
 struct End {
   double steps = kUnknown;
   Spread step_seconds;
-  double forward_seconds = kUnknown, wire_bytes_per_step = kUnknown, accuracy = kUnknown, loss = kUnknown;
+  double forward_seconds = kUnknown, wire_bytes_per_step = kUnknown;
   std::string digest;
   std::vector<InputEpoch> input{};  ///< with a data cache only
   std::optional<Served> served{};
@@ -118,6 +118,7 @@ struct RankRecord {
   std::string error;            ///< text of its error row, if it wrote one
   std::vector<Span> spans;      ///< the traced step, without exchanges where ranks trained alone; empty: no trace
   std::vector<Span> planned;    ///< its exchanges as they were predicted
+  bool has_bad_spans = false;   ///< spans that do not begin and then end were left out
 };
 
 struct Run {

@@ -128,20 +128,14 @@ void compare_replicas(const Run& run, Summary& summary) {
 }
 
 void outcome(const Run& run, Summary& summary) {
-  const RankRecord* teller = nullptr;  // the first rank that evaluated, else the first that ended
-  for (const RankRecord& rank : run.ranks)
-    if (!teller || (teller->evaluations.empty() && (!rank.evaluations.empty() || (!teller->end && rank.end))))
-      teller = &rank;
-  if (teller && !teller->evaluations.empty()) {
-    summary.accuracy = teller->evaluations.back().accuracy;
-    summary.loss = teller->evaluations.back().loss;
+  const auto teller = std::ranges::find_if(run.ranks, [](const RankRecord& rank) { return !rank.evaluations.empty(); });
+  if (teller != run.ranks.end()) {
+    const Evaluation& last = teller->evaluations.back();
+    summary.accuracy = last.accuracy;
+    summary.loss = last.loss;
+    if (!teller->steps.empty() && last.step < teller->steps.back().step) summary.evaluated_step = last.step;
   }
-  if (teller && teller->end) {
-    if (!std::isnan(teller->end->accuracy)) summary.accuracy = teller->end->accuracy;
-    if (!std::isnan(teller->end->loss)) summary.loss = teller->end->loss;
-  }
-  // Without evaluations the end row's loss is that of one batch; the mean of the last ones is more precise.
-  summary.loss_is_evaluated = !std::isnan(summary.loss) && teller && !teller->evaluations.empty();
+  summary.loss_is_evaluated = !std::isnan(summary.loss);
   const std::vector<Point> losses = over_steps(run, &Step::loss);
   if (!summary.loss_is_evaluated && !losses.empty())
     summary.loss = running_mean(losses, std::max<std::size_t>(1, losses.size() / 20)).back().y;
@@ -208,6 +202,8 @@ void note_what_is_missing(const Run& run, Summary& summary) {
   } else {
     summary.notes.push_back("No step was traced, so how communication and computing overlapped is not known.");
   }
+  note_ranks(run, summary, "The trace of {} has spans that do not begin and then end; they are left out.",
+             [](const RankRecord& rank) { return rank.has_bad_spans; });
   if (summary.replicas == Replicas::differ)
     summary.notes.push_back("The ranks ended with different parameters: their digests are NOT equal.");
   if (run.layers.empty()) summary.notes.push_back("run.json lists no layers.");

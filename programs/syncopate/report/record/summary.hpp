@@ -35,6 +35,7 @@ struct Summary {
   double input_share = kUnknown;  ///< of the time, waiting for input: mean over the ranks
   double loss = kUnknown;         ///< evaluated where that happened, else the training loss at the end (running mean)
   bool loss_is_evaluated = false;
+  double evaluated_step = kUnknown;  ///< before the last evaluation, if more steps followed
   double accuracy = kUnknown;
   Replicas replicas = Replicas::unknown;
   std::vector<RankSummary> ranks;
