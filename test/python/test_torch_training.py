@@ -17,8 +17,10 @@ def test_a_killed_rank_is_named_and_the_others_go_on():
         ranks = [torch_job.TorchRank(program, "survive", (rank, 3, f"{folder}/store"), {}) for rank in range(3)]
         for rank in (0, 2):
             told = ranks[rank].found()
-            for name in ("ddp", "hook"):
-                assert "PeerLost" in told[name] and "rank 1" in told[name]
-            assert told["peer"] == 1 and told["again"] == 2
+            assert told == {"ddp": [1, 1], "hook of torch": [1, 1], "class": [1, 1], "hook": [1, 1], "peer": 1, "again": 2}
         ranks[1].process.join(60)
         assert ranks[1].process.exitcode == -9
+
+
+def test_a_backward_pass_raises_the_errors_of_exchanges_by_their_class():
+    assert torch_job.run("torch_failures.py", "raises", 2) == ["RemoteFailure", "Unfit"]

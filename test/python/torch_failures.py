@@ -3,28 +3,45 @@
 import os
 import signal
 
+import numpy
 import torch
 import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
+import syncopate
 import syncopate.torch
 
 
+def layers():
+    return torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64))
+
+
+def hooked(hook, state_of=lambda _: None):
+    net = DistributedDataParallel(layers(), bucket_cap_mb=0.01)
+    net.register_comm_hook(state_of(net), hook)
+    return net
+
+
 def survive(rank, size, store):
-    """Rank 1 kills itself in a step; the others print their error and continue as a smaller group."""
+    """Rank 1 kills itself in a step; the others catch the error by its class, in every later pass too, and continue as a smaller group."""
     dist.init_process_group("syncopate", init_method=store, rank=rank, world_size=size)
-    nets = {"ddp": DistributedDataParallel(torch.nn.Linear(4, 4)), "hook": syncopate.torch.DistributedDataParallel(torch.nn.Linear(4, 4))}
+    nets = {"ddp": DistributedDataParallel(layers(), bucket_cap_mb=0.01),
+            "hook of torch": hooked(default_hooks.fp16_compress_hook),
+            "class": syncopate.torch.DistributedDataParallel(layers()),
+            "hook": hooked(syncopate.torch.hook, lambda net: syncopate.torch.HookState(net, codec="topk:0.1"))}
     for net in 2 * list(nets.values()):  # DDP forms its buckets again in the second pass
-        net(torch.ones(2, 4)).sum().backward()
+        net(torch.ones(2, 64)).sum().backward()
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    told = {}
+    told = {name: [] for name in nets}
     for name, net in nets.items():
-        try:
-            while True:
-                net(torch.ones(2, 4)).sum().backward()
-        except RuntimeError as error:
-            told[name] = repr(error)
+        for _ in range(2):
+            try:
+                while True:
+                    net(torch.ones(2, 64)).sum().backward()
+            except syncopate.PeerLost as error:
+                told[name].append(error.peer)
     try:
         dist.all_reduce(torch.ones(1))
     except syncopate.PeerLost as error:
@@ -36,3 +53,25 @@ def survive(rank, size, store):
     told["again"] = ones.item()
     dist.destroy_process_group()
     return told
+
+
+class Unfit(Exception):
+    """That of a program's own codec."""
+
+
+def raises(rank, size, store):
+    """Rank 1's codec raises an error; the backward passes of both ranks raise theirs."""
+    dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
+
+    def rounds(tensors, _):
+        if rank == 1:
+            raise Unfit
+        yield syncopate.gather(numpy.zeros(tensors[0].values.size, numpy.uint32))
+
+    net = hooked(syncopate.torch.hook, lambda net: syncopate.torch.HookState(net, codec=syncopate.Codec("own", rounds), dense_below=0))
+    try:
+        net(torch.ones(2, 64)).sum().backward()
+    except Exception as error:  # noqa: BLE001: the test knows its class
+        return type(error).__name__
+    finally:
+        dist.destroy_process_group()

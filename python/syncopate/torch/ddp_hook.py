@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import torch
 
 import syncopate
-from syncopate.torch import choosing, meeting, parameters
+from syncopate.torch import choosing, meeting, parameters, raising
 
 
 @dataclass
@@ -27,12 +27,13 @@ class _Bucket:
 
     def __post_init__(self):
         # DDP takes the exception of Future.set_exception for the bucket's tensor; one that a callback raises is an error to it.
-        self._ended = torch.futures.Future()
+        self._ended, self._deferred = torch.futures.Future(), raising.Deferred()
         self.future = self._ended.then(self._result)
 
     def _result(self, _):
-        if self.error is not None:
-            raise self.error
+        with self._deferred:
+            if self.error is not None:
+                raise self.error
         return self.buffer
 
     def end(self, error=None):
@@ -63,7 +64,7 @@ class HookState:
     def __init__(self, model=None, process_group=None, *, timeout_s=None, **coding):
         self.coding, self._timeout_s = choosing.named(coding), timeout_s
         self._model = self._process_group = self._group = self._combiner = self._saved = None
-        self._is_closed, self._process = False, os.getpid()
+        self._is_closed, self._process, self._failure = False, os.getpid(), None
         self._has_ended_step = False  # with the present combiner
         self._thread = self._exchanging = None  # the first also encodes and decodes while the second exchanges
         self.choice, self.timeline, self._copies = None, choosing.Timeline(), []
@@ -198,7 +199,9 @@ class HookState:
         return choosing.candidates(self.coding.get("codec", "none"))
 
     def _carry_out(self, bucket, ready_s):
-        with _errors_to(bucket):
+        with self._errors_to(bucket):
+            if self._failure is not None:
+                raise self._failure
             if self._is_choosing():
                 self._copies.append([(i, gradient.clone()) for i, gradient in bucket.placed])
             self.timeline.bucket(ready_s, bucket.buffer.nbytes)
@@ -209,13 +212,22 @@ class HookState:
                 bucket.carry_out("exchange", self._combiner.combine, bucket.placed)
                 self._end(bucket)
 
+    @contextlib.contextmanager
+    def _errors_to(self, bucket):
+        """The backward pass raises them, and so does every later one: a step that failed cannot be repeated."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001: every error belongs to the bucket's future
+            self._failure = self._failure or error
+            bucket.end(error)
+
     def _exchange(self, bucket):
-        with _errors_to(bucket):
+        with self._errors_to(bucket):
             bucket.carry_out("exchange", self._combiner.exchange)
             self._thread.submit(self._decode, bucket)
 
     def _decode(self, bucket):
-        with _errors_to(bucket):
+        with self._errors_to(bucket):
             bucket.carry_out("decode", self._combiner.decode)
             self._end(bucket)
 
@@ -246,15 +258,6 @@ class HookState:
             choosing.report(self.choice)
         self._saved = None
         self._make_combiner()
-
-
-@contextlib.contextmanager
-def _errors_to(bucket):
-    """DDP raises them where the backward pass ends."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001: every error belongs to the bucket's future
-        bucket.end(error)
 
 
 def hook(state, bucket):

@@ -8,6 +8,7 @@ import torch
 from torch._C._distributed_c10d import Work
 
 import syncopate
+from syncopate.torch import raising
 
 
 class Ended(Work):
@@ -92,16 +93,19 @@ class Pending(Work):
         return _future_for_torch(self)
 
     def future(self):
-        """The same, for Python. Its callbacks run on threads of their own, so they may wait for other operations."""
+        """The same, for Python. Its callbacks run on threads of their own, so they may wait for other operations. The error of one
+        that was asked for in a backward pass is raised by that pass."""
         with self._once:
             if self._future is None:
+                self._deferred = raising.Deferred()
                 begun = torch.futures.Future()
                 self._future = begun.then(self._value)
                 self._works[-1].then(lambda _: self._complete_later(begun))
         return self._future
 
     def _value(self, _):
-        self.wait()
+        with self._deferred:
+            self.wait()
         return self._tensors
 
     def _complete_later(self, begun):
