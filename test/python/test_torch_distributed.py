@@ -3,6 +3,7 @@
 import pytest
 import torch_job
 
+import syncopate.torch
 from syncopate.torch import choosing
 
 
@@ -25,6 +26,19 @@ def test_a_bucket_waits_for_its_gradients_and_for_the_buckets_before():
 def test_a_codec_must_shorten_the_step_and_not_only_the_exchange(none_s, chosen):
     choice = choosing._choice([5.0, 10.0], {"none": [4.0, none_s], "fp16": [1.0, 0.6], "topk:0.1": [1.0, 0.9]})
     assert choice.codec == chosen and choice.predicted_s["none"] == 10 + none_s
+
+
+@pytest.mark.parametrize(("at_least", "chosen"), [(0.1, "fp16"), (0.12, "none")])
+def test_the_user_sets_the_share_of_the_step_that_a_codec_must_save(at_least, chosen):
+    choice = choosing._choice([5.0, 10.0], {"none": [4.0, 2.0], "fp16": [1.0, 0.6]}, at_least)  # 12 s and 10.6 s
+    assert choice.codec == chosen and choice.passes_s == 10
+    assert chosen != "none" or "by 12%" in choice.reason
+
+
+@pytest.mark.parametrize(("codec", "at_least"), [("topk:0.01", 0.1), ("auto:topk:0.01", 0.1), ("auto:topk:0.01+none", 1.0), ("auto:topk:0.01+none", -0.1)])
+def test_a_share_without_effect_is_refused(codec, at_least):
+    with pytest.raises(syncopate.Misuse, match="allowed: 0 to 1 with codec='auto:A\\+none'"):
+        syncopate.torch.HookState(codec=codec, at_least=at_least)
 
 
 def test_times_of_other_buckets_do_not_count(monkeypatch):

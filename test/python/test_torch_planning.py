@@ -14,6 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import syncopate
 import syncopate.torch
+from syncopate.torch import planning
 
 assert torch_job
 CLUSTER = {"ranks": 4, "links": {"inter": {"alpha_s": 1e-4, "beta_s_per_byte": 1e-6, "gamma_s_per_byte": 1e-10}}}
@@ -34,6 +35,31 @@ def test_a_profile_has_every_parameter_and_changes_nothing():
     assert measured.forward_s > 0 and all(layer.backward_s > 0 for layer in measured.layers)
     assert net[0].weight.grad is marked and net[2].weight.grad is None
     assert all(torch.equal(p, old) for p, old in zip(net.parameters(), before, strict=True))
+
+
+def test_the_step_of_an_optimizer_counts_and_changes_nothing(monkeypatch):
+    net = model()
+    optimizer = torch.optim.AdamW(net.parameters(), 0.1)
+    before = [p.detach().clone() for p in net.parameters()]
+    clock = types.SimpleNamespace(now=0.0)
+    step = torch.optim.AdamW.step
+
+    def tick():
+        clock.now += 0.125
+        return clock.now
+
+    def slow(self, closure=None):
+        clock.now += 3
+        return step(self, closure)
+
+    monkeypatch.setattr(planning, "time", types.SimpleNamespace(perf_counter=tick))
+    monkeypatch.setattr(torch.optim.AdamW, "step", slow)
+    measured = syncopate.torch.profile(net, torch.randn(16, 64), optimizer=optimizer)
+    assert measured.forward_s == 0.125 + 3.125 and all(layer.backward_s == 0.125 for layer in measured.layers)
+    assert all(torch.equal(p, old) for p, old in zip(net.parameters(), before, strict=True))
+    assert not optimizer.state and all(p.grad is None for p in net.parameters())
+    (found,) = syncopate.torch.plan(net, torch.randn(16, 64), CLUSTER, optimizer=optimizer, policies=["single"])
+    assert found.compute_s == measured.forward_s + 6 * 0.125
 
 
 def test_a_profile_leaves_buffers_and_random_numbers():

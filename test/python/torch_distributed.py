@@ -8,6 +8,7 @@ import warnings
 from unittest import mock
 
 import torch
+import torch._dynamo
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as Plain
@@ -114,6 +115,23 @@ def buckets_of_a_measured_plan(rank):
     return wrong + ([] if not getattr(net, "bucket_bytes_cap_list", []) else ["several types"])
 
 
+def profiled_together(rank):
+    """Each time is that of the slower rank, and the order is rank 0's."""
+    measure = planning._profile
+
+    def uneven(*arguments):
+        found = measure(*arguments)
+        layers = [dataclasses.replace(layer, backward_s=float((rank + i) % 2)) for i, layer in enumerate(found.layers)]
+        return dataclasses.replace(found, forward_s=1.0 + rank, layers=tuple(layers if rank == 0 else layers[::-1]))
+
+    with mock.patch.object(planning, "_profile", uneven):
+        found = planning.profile(Crossed(), torch.zeros(8, 32), process_group=dist.group.WORLD)
+    wrong = [] if everywhere(found) == [found] * 2 and found.forward_s == 2 else [str(found)]
+    alone = measure(Crossed(), torch.zeros(8, 32), None, None, 1, None)
+    same = [(layer.name, layer.elements, 1.0) for layer in alone.layers] == [(layer.name, layer.elements, layer.backward_s) for layer in found.layers]
+    return wrong + ([] if same else [f"layers: {found.layers}"])
+
+
 def chooses_after_some_steps(rank):
     """Both ranks choose the same codec, log it once, and go on with equal weights."""
     lines = []
@@ -150,17 +168,60 @@ def uses_what_it_chose(rank):
     return [] if bits(net) == bits(twin) else ["other averages than those of topk"]
 
 
+def chooses_by_the_share_that_is_demanded(rank):
+    """A codec that halves a step is not taken if it must save 90 %, and otherwise is."""
+    wrong = []
+    for at_least, chosen in ((None, "topk:0.01"), (0.9, "none")):
+        net = DistributedDataParallel(model(), codec="auto:topk:0.01+none", at_least=at_least)
+
+        def costs(group, gradients, copies, *_):
+            return {"topk:0.01": [50.0] * len(copies), "none": [100.0] * len(copies)}
+
+        with mock.patch.object(choosing, "costs", costs):
+            train(net, rank, range(STEPS))
+        wrong += [] if net.choice.codec == chosen else [str(net.choice)]
+        kept = pickle.loads(pickle.dumps(net.hook_state))
+        wrong += [] if kept._gain == (at_least or choosing.WORTH) else ["the share is not pickled"]
+    return wrong
+
+
 def warns_on_a_fast_network(rank):
+    """By the times of the choice, if there is one; and not if a codec was chosen."""
     net = DistributedDataParallel(model())
     train(net, rank, range(STEPS))
     wrong = []
-    for name, law, wanted in (("fast", choosing.Law(0, 1e-15), rank == 0), ("slow", choosing.Law(1, 0), False)):
-        net._dense_law, net._is_judged = law, False
+    fast, slow = choosing.Law(0, 1e-15), choosing.Law(1, 0)
+    coded, uncoded = choosing.Choice("topk:0.1", {}, ""), choosing.Choice("none", {"none": 1.0}, "", passes_s=0.99)
+    for name, law, choice, wanted in (("fast", fast, None, "fast enough"), ("slow", slow, None, ""), ("chosen", fast, coded, ""),
+                                      ("none", slow, uncoded, "a step of 1000.0 ms by 10.0 ms")):
+        net._dense_law, net.hook_state.choice, net._is_judged = law, choice, False
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
             backward(net, rank, 0)
             backward(net, rank, 0)
-        wrong += [] if len([w for w in heard if "fast enough" in str(w.message)]) == wanted else [name]
+        found = [str(one.message) for one in heard if "fast enough" in str(one.message)]
+        wrong += [] if len(found) == bool(wanted and rank == 0) and all(wanted in text for text in found) else [f"{name}: {found}"]
+    return wrong
+
+
+def compiles(rank):
+    """torch.compile, of the module or of the whole, divides it as DDP; buckets of the network and of the user may be small."""
+    wrong = []
+    for codec, options in (("none", {}), ("topk:0.1", {"bucket_cap_mb": 0.02})):
+        graphs = []
+
+        def backend(graph, _, graphs=graphs):
+            graphs.append(graph)
+            return graph
+
+        with mock.patch.object(choosing, "law", lambda *_, **__: choosing.Law(1e-4, 1e-8)):
+            plain = DistributedDataParallel(Crossed(), codec=codec, **options)
+            inner = DistributedDataParallel(torch.compile(Crossed(), backend=backend), codec=codec, **options)
+            outer = torch.compile(DistributedDataParallel(Crossed(), codec=codec, **options), backend=backend)
+        for net in (plain, inner, outer):
+            torch._dynamo.reset()
+            train(net, rank, range(3))
+        wrong += [] if bits(inner) == bits(outer) == bits(plain) and len(graphs) >= 4 else [f"{codec}: {len(graphs)} graphs"]
     return wrong
 
 
@@ -205,8 +266,9 @@ def everything(rank, size, store):
     """Returns what is wrong, by name."""
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
     wrong = {claim.__name__: claim(rank) for claim in (same_bits_as_plain_ddp, buckets_of_the_network, buckets_of_a_plan,
-                                                       buckets_of_a_measured_plan, chooses_after_some_steps, uses_what_it_chose,
-                                                       warns_on_a_fast_network, refuses_unknown_codecs)}
+                                                       buckets_of_a_measured_plan, profiled_together, chooses_after_some_steps, uses_what_it_chose,
+                                                       chooses_by_the_share_that_is_demanded, warns_on_a_fast_network, compiles,
+                                                       refuses_unknown_codecs)}
     wrong["goes on"] = goes_on_in_a_new_process_group(rank, size, store)
     dist.destroy_process_group()
     return {name: what for name, what in wrong.items() if what}

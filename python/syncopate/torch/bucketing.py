@@ -7,7 +7,7 @@ import logging
 import torch
 
 from syncopate import foresight
-from syncopate.torch import choosing, parameters, planning
+from syncopate.torch import parameters, planning
 
 ACCEPTS_LIST = "bucket_cap_mb_list" in inspect.signature(torch.nn.parallel.DistributedDataParallel).parameters  # since torch 2.11
 _log = logging.getLogger("syncopate")
@@ -34,21 +34,11 @@ def sizes(group, law, module, measuring, *, is_rebuilt):
         total = sum(parameter.numel() * parameter.element_size() for _, parameter in trained)
         return {"bucket_cap_mb": law.bucket_bytes(total) / (1 << 20)}
     measured = planning.profile(module, measuring.sample, loss=measuring.loss)
-    in_order = _agreed(group, measured, [name for name, _ in trained], is_rebuilt)
+    in_order = planning.agreed(group, measured, None if is_rebuilt else [name for name, _ in trained])
     caps = foresight.ddp_buckets(in_order, _cluster(group, law, in_order), policy=measuring.policy)
     if group.rank == 0:
         _log.info("buckets of policy %s: %s MiB", measuring.policy, ", ".join(f"{cap:.3g}" for cap in caps))
     return {"bucket_cap_mb_list": caps if is_rebuilt else caps[::-1]}  # DDP forms its first buckets from the first layer on
-
-
-def _agreed(group, measured, names, is_rebuilt):
-    """The profile with the slowest rank's times, in rank 0's order of arrival or in that of the names."""
-    layer_of = {layer.name: layer for layer in measured.layers}
-    forward_s, *backward_s = choosing.slowest(group, [measured.forward_s, *(layer_of[name].backward_s for name in names)])
-    order = torch.tensor([names.index(layer.name) for layer in measured.layers] if is_rebuilt else range(len(names)))
-    group.broadcast(order, name="order of the gradients")
-    layers = tuple(dataclasses.replace(layer_of[names[i]], backward_s=backward_s[i]) for i in order.tolist())
-    return dataclasses.replace(measured, forward_s=forward_s, layers=layers)
 
 
 def _cluster(group, law, profile):

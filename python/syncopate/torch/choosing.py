@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 
 import syncopate
-from syncopate.torch.planning import WORTH
 
+WORTH = 0.05  # of a step: less is lost in the differences between steps
 STEPS = 5  # of which the medians count
 PROBES = (32 << 10, 4 << 20)  # bytes, with more elements than `dense_below` has by default
 REPEATS = 3  # of which the first one allocates
@@ -41,11 +41,12 @@ class Law:
 
 @dataclass(frozen=True)
 class Choice:
-    """The codec of `auto:A+B`; predicted_s: a step with each of them; reason: a sentence."""
+    """The codec of `auto:A+B`; predicted_s: a step with each of them; reason: a sentence; passes_s: a step without an exchange."""
 
     codec: str
     predicted_s: dict
     reason: str
+    passes_s: float = 0.0
 
 
 class Timeline:
@@ -108,6 +109,16 @@ def with_codec(coding, codec):
     return {name: value for name, value in coding.items() if name != "feedback" or codec != "none"} | {"codec": codec}
 
 
+def required_gain(codec, at_least):
+    """The share of a step by which the codecs of `codec` must shorten it. Raises Misuse for one that has no effect or no meaning."""
+    if at_least is None:
+        return WORTH
+    if "none" not in candidates(codec) or not 0 <= at_least < 1:
+        raise syncopate.Misuse(f"at_least={at_least} with codec={codec!r}; allowed: 0 to 1 with codec='auto:A+none', whose codec A must "
+                               "shorten a step by that share")
+    return at_least
+
+
 def require_codecs(gradients, weights, coding):
     """Raise Misuse for an unknown codec of "auto:A+B" at once, and not after the first steps."""
     (alone,) = syncopate.Group.threads(1)
@@ -129,12 +140,12 @@ def law(group, **coding):
     return Law(max(small - s_per_byte * PROBES[0], 1e-7), s_per_byte)
 
 
-def choose(group, ready_s, cost_s):
+def choose(group, ready_s, cost_s, at_least):
     """The Choice from the buckets' times and, by codec, their costs; the same on all ranks."""
     longest = slowest(group, itertools.chain(ready_s, *cost_s.values()))
     count = len(ready_s)
     ready_s, *rows = (longest[i:i + count] for i in range(0, len(longest), count))
-    return _choice(ready_s, dict(zip(cost_s, rows, strict=True)))
+    return _choice(ready_s, dict(zip(cost_s, rows, strict=True)), at_least)
 
 
 def costs(group, gradients, bucket_copies, codecs, weights, coding):
@@ -148,15 +159,15 @@ def costs(group, gradients, bucket_copies, codecs, weights, coding):
     return found
 
 
-def _choice(ready_s, cost_s):
+def _choice(ready_s, cost_s, at_least=WORTH):
     predicted = {codec: finish_s(ready_s, cost) for codec, cost in cost_s.items()}
     best = min(predicted, key=predicted.get)
-    if "none" in predicted and predicted[best] > (1 - WORTH) * predicted["none"]:
+    if "none" in predicted and predicted[best] > (1 - at_least) * predicted["none"]:
         best = "none"
     steps = ", ".join(f"{1e3 * seconds:.1f} ms with {codec}" for codec, seconds in predicted.items())
     rest = f"a step takes {steps}; the backward pass ends after {1e3 * ready_s[-1]:.1f} ms"
-    rule = f"a codec must shorten the step by {WORTH:.0%}" if best == "none" else "the shortest step counts"
-    return Choice(best, predicted, f"{rest}; {rule}")
+    rule = f"a codec must shorten the step by {at_least:.0%}" if best == "none" else "the shortest step counts"
+    return Choice(best, predicted, f"{rest}; {rule}", ready_s[-1])
 
 
 def report(choice):

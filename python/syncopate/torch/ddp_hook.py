@@ -58,11 +58,13 @@ class HookState:
     form other buckets. A loaded one needs `attach(model)`. timeout_s: of its exchanges; by default the process group's.
 
     codec="auto:A+B": the first steps are uncoded; then each codec is timed on copies of the buckets, `choice` has the one
-    that makes the step shortest and why, and it is used from then on, after loading too.
+    that makes the step shortest and why, and it is used from then on, after loading too. at_least: the share by which a codec
+    must shorten the step if "none" is among them, by default 0.05.
     """
 
-    def __init__(self, model=None, process_group=None, *, timeout_s=None, **coding):
-        self.coding, self._timeout_s = choosing.named(coding), timeout_s
+    def __init__(self, model=None, process_group=None, *, timeout_s=None, at_least=None, **coding):
+        self.coding, self._timeout_s, self._at_least = choosing.named(coding), timeout_s, at_least
+        self._gain = choosing.required_gain(self.coding.get("codec", "none"), at_least)
         self._model = self._process_group = self._group = self._combiner = self._saved = None
         self._is_closed, self._process, self._failure = False, os.getpid(), None
         self._has_ended_step = False  # with the present combiner
@@ -128,10 +130,10 @@ class HookState:
         self.choice, self._saved = choice and choosing.Choice(**choice), state["saved"]
 
     def __getstate__(self):
-        return {"timeout_s": self._timeout_s, "catalogue": self.coding.get("catalogue", []), **self.state_dict()}
+        return {"timeout_s": self._timeout_s, "at_least": self._at_least, "catalogue": self.coding.get("catalogue", []), **self.state_dict()}
 
     def __setstate__(self, state):
-        self.__init__(timeout_s=state["timeout_s"], catalogue=state.get("catalogue", []), **state["coding"])
+        self.__init__(timeout_s=state["timeout_s"], at_least=state.get("at_least"), catalogue=state.get("catalogue", []), **state["coding"])
         self._take(state)
 
     def discard_step(self):
@@ -253,7 +255,7 @@ class HookState:
     def _choose(self):
         """Time every codec on this step's gradients, which are averaged already, and go on with the best one."""
         cost_s = choosing.costs(self.group, self._gradients, self._copies, self._candidates(), self._weights, self.coding)
-        self.choice = choosing.choose(self.group, self.timeline.ready_s(), cost_s)
+        self.choice = choosing.choose(self.group, self.timeline.ready_s(), cost_s, self._gain)
         if self.group.rank == 0:
             choosing.report(self.choice)
         self._saved = None

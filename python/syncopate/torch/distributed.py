@@ -1,9 +1,11 @@
 """DistributedDataParallel with buckets for the network, a codec, and its state: torch's own, with one import changed."""
 
+import contextlib
 import inspect
 import warnings
 
 import torch
+import torch.distributed as dist
 
 from syncopate.torch import bucketing, choosing
 from syncopate.torch.ddp_hook import HookState, hook
@@ -18,7 +20,7 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
 
     codec, catalogue, feedback, dense_below, exchange, algorithm, seed: those of HookState, equal on all ranks. codec="auto:A+B"
     chooses after a few steps; `choice` says which and why, and so does the logger "syncopate". Buckets then stay those of uncoded
-    gradients.
+    gradients. With none among the codecs another one must shorten the step by the share `at_least` (0.05).
 
     Without `bucket_cap_mb` or `bucket_cap_mb_list` the constructor exchanges vectors of two sizes, and buckets follow from
     their times, the number of ranks and the model. A warning says when the exchange is so short that nothing can help.
@@ -32,12 +34,12 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
     has both, and is loaded into the process group that exists then. `close()` leaves the group.
     """
 
-    def __init__(self, module, *args, codec="none", feedback="auto", sample=None, loss=None, policy="exact_dp", **options):
+    def __init__(self, module, *args, codec="none", feedback="auto", at_least=None, sample=None, loss=None, policy="exact_dp", **options):
         coding = {"codec": codec, "feedback": feedback} | {name: options.pop(name) for name in _CODING if name in options}
         coding = choosing.named(coding)
         bound = _ARGUMENTS.bind(module, *args, **options)
         given = bound.arguments
-        state = HookState(**coding)
+        state = HookState(at_least=at_least, **coding)
         state.attach(module, _process_group(given))
         dense, coded = _laws(state.group, coding)
         if dense and not any(given.get(name) for name in _BUCKETS):
@@ -75,24 +77,42 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
         if not self._is_judged and self.hook_state.timeline.is_complete:
             self._is_judged = True
             self._judge()
-        return super().forward(*inputs, **kwargs)
+        with _first_bucket_at_most(self.bucket_bytes_cap):
+            return super().forward(*inputs, **kwargs)
 
     def _judge(self):
         """Warn if uncoded gradients, too, would arrive with the end of the backward pass."""
-        timeline = self.hook_state.timeline
-        if self._dense_law is None or self.hook_state.group.rank != 0:
+        if self._dense_law is None or self.hook_state.group.rank != 0 or (self.choice and self.choice.codec != "none"):
             return
-        ready_s = timeline.ready_s()
-        step_s = choosing.finish_s(ready_s, [self._dense_law.seconds(size) for size in timeline.sizes])
-        exposed_s = step_s - ready_s[-1]
+        step_s, passes_s = self._uncoded_step()
+        exposed_s = step_s - passes_s
         if exposed_s < choosing.WORTH * step_s:
             warnings.warn(f"the network is fast enough: uncoded gradients delay a step of {1e3 * step_s:.1f} ms by {1e3 * exposed_s:.1f} ms, "
                           "and no codec or size of buckets can save more", stacklevel=3)
+
+    def _uncoded_step(self):
+        """Seconds with the exchange and without it, which are those of the choice if there is one."""
+        if self.choice:
+            return self.choice.predicted_s["none"], self.choice.passes_s
+        timeline = self.hook_state.timeline
+        ready_s = timeline.ready_s()
+        return choosing.finish_s(ready_s, [self._dense_law.seconds(size) for size in timeline.sizes]), ready_s[-1]
 
     def __setstate__(self, state):
         super().__setstate__(state)
         self.hook_state.attach(self)
         self._use(self.hook_state)
+
+
+@contextlib.contextmanager
+def _first_bucket_at_most(size):
+    """torch.compile divides the module as DDP its buckets, and accepts none that are smaller than the first one's default."""
+    before = dist._DEFAULT_FIRST_BUCKET_BYTES
+    dist._DEFAULT_FIRST_BUCKET_BYTES = min(before, size)
+    try:
+        yield
+    finally:
+        dist._DEFAULT_FIRST_BUCKET_BYTES = before
 
 
 def _process_group(given):

@@ -1,6 +1,7 @@
 """Predicts the gain for an unchanged model: layer times of any module, and a plan from them."""
 
 import contextlib
+import copy
 import dataclasses
 import statistics
 import time
@@ -11,24 +12,45 @@ import torch
 
 import syncopate
 from syncopate import foresight
-from syncopate.torch import parameters
-
-WORTH = 0.05  # of a step: less is lost in the differences between steps
+from syncopate.torch import choosing, meeting, parameters
 
 
-def profile(model, sample, *, loss=None, steps=7, name=None):
+def profile(model, sample, *, loss=None, optimizer=None, process_group=None, steps=7, name=None):
     """Measure a Profile: forward time, and when the backward pass has each gradient; medians over `steps` steps.
 
     sample: the model's argument, a tuple of arguments, or a dict of keyword arguments. loss: a function of the output that
     gives a scalar; by default the sum of the floating-point tensors in it that depend on a parameter. Raises Misuse if there
-    is none. Layers are in the reverse of the order in which gradients arrive; those without one come first. The model's
-    gradients, mode, weights and buffers and torch's random numbers are left as they were.
+    is none. optimizer: one of torch, whose step, of a copy, is added to the forward time. process_group: one of
+    torch.distributed, whose ranks all call this and compute at the same time; the times are those of the slowest rank.
+    Layers are in the reverse of the order in which gradients arrive; those without one come first. The model's gradients,
+    mode, weights and buffers, the optimizer and torch's random numbers are left as they were.
     """
+    if process_group is None:
+        return _profile(model, sample, loss, optimizer, steps, name)
+    with contextlib.closing(meeting.own_group(process_group)) as group:
+        group.barrier()
+        return agreed(group, _profile(model, sample, loss, optimizer, steps, name))
+
+
+def agreed(group, measured, names=None):
+    """The profile with the slowest rank's times, in the order of the layers' names or in rank 0's."""
+    layer_of = {layer.name: layer for layer in measured.layers}
+    in_order = sorted(layer_of)
+    forward_s, *backward_s = choosing.slowest(group, [measured.forward_s, *(layer_of[name].backward_s for name in in_order)])
+    order = torch.tensor([in_order.index(name) for name in names or layer_of])
+    group.broadcast(order, name="order of the gradients")
+    layers = tuple(dataclasses.replace(layer_of[in_order[i]], backward_s=backward_s[i]) for i in order.tolist())
+    return dataclasses.replace(measured, forward_s=forward_s, layers=layers)
+
+
+def _profile(model, sample, loss, optimizer, steps, name):
     named = parameters.trained(model)
     call = _call(model, sample)
     with _left_as_it_is(model, named):
         passes = [_measured(named, call, loss or _sum) for _ in range(steps + 1)]
     forward_s = statistics.median(one[0] for one in passes[1:])  # the first one allocates
+    if optimizer is not None:
+        forward_s += _step_s(optimizer, steps)  # like the forward pass it overlaps no exchange of gradients
     backward_s = [statistics.median(column) for column in zip(*(one[1] for one in passes[1:]), strict=True)]
     layers = [foresight.Layer(text, parameter.numel(), backward_s[i], parameter.element_size(),
                               parameter.shape[0] if parameter.dim() > 1 else 0)
@@ -38,14 +60,18 @@ def profile(model, sample, *, loss=None, steps=7, name=None):
     return foresight.Profile(name or type(model).__name__, forward_s, (*without, *(layers[i] for i in reversed(arrivals))))
 
 
-def plan(model, sample, cluster, *, codecs=("none",), loss=None, **options):
-    """Predict a step under each policy and codec, best first: a list of Prediction. Nothing is exchanged or changed.
+def plan(model, sample, cluster, *, codecs=("none",), loss=None, optimizer=None, process_group=None, **options):
+    """Predict a step under each policy and codec, best first: a list of Prediction. No gradient is exchanged, and nothing changed.
+
+    The step has the passes of `profile`, which has loss, optimizer and process_group, and the exchange; a step of the program
+    takes longer by what else it does, such as clipping. Without a process group one process is measured, which has the
+    machine's processors and memory for itself.
 
     cluster: a dict or the path of a file that `syncopate fit` wrote on the network. Other options are those of
     `syncopate.plan`: policies, exchange, algorithm, ranks. Coding counts as far as the cluster says what it costs. A warning
     says when the exchange of uncoded gradients is so short under every policy that nothing can help.
     """
-    measured = profile(model, sample, loss=loss)
+    measured = profile(model, sample, loss=loss, optimizer=optimizer, process_group=process_group)
     found = [one for codec in codecs for one in foresight.plan(measured, cluster, codec=codec, **options)]
     uncoded = [one for one in found if one.codec == "none"]
     if uncoded:
@@ -55,7 +81,7 @@ def plan(model, sample, cluster, *, codecs=("none",), loss=None, **options):
 
 def _warn_if_nothing_helps(worst):
     gain_s = worst.iteration_s - worst.compute_s
-    if gain_s < WORTH * worst.iteration_s:
+    if gain_s < choosing.WORTH * worst.iteration_s:
         warnings.warn(f"the network is fast enough: under policy {worst.policy} uncoded gradients delay a step of "
                       f"{1e3 * worst.iteration_s:.1f} ms by {1e3 * gain_s:.1f} ms, and no policy or codec can save more", stacklevel=3)
 
@@ -65,6 +91,19 @@ def _call(model, sample):
     if isinstance(sample, Mapping):
         return lambda: model(**sample)
     return lambda: model(*(sample if isinstance(sample, tuple) else (sample,)))
+
+
+def _step_s(optimizer, steps):
+    """Seconds of a step of the optimizer, measured on a copy of it and of its parameters."""
+    copied = copy.deepcopy(optimizer)
+    for parameter in (parameter for group in copied.param_groups for parameter in group["params"]):
+        parameter.grad = torch.zeros_like(parameter)
+    seconds = []
+    for _ in range(steps + 1):
+        begin = time.perf_counter()
+        copied.step()
+        seconds.append(time.perf_counter() - begin)
+    return statistics.median(seconds[1:])  # the first one allocates
 
 
 def _sum(output):
