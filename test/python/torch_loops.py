@@ -83,24 +83,20 @@ def _wrapped(kind, net, codec):
 def changed_gradients(rank):
     """Weights stay equal on all ranks, and the change counts, whatever a program does between `backward` and `step`."""
     wrong = []
-    for kind in ("optimizer", "rule", "horovod"):
-        for codec in CODECS:
-            for name, change in CHANGES.items():
-                net = model()
-                optimizer = _wrapped(kind, net, codec)
-                for step in range(STEPS):
-                    optimizer.zero_grad()
-                    loss_of(net, step).backward()
-                    change(list(net.parameters()))
-                    changed = [parameter.grad.clone() for parameter in net.parameters()]
-                    if kind != "rule":  # which sets gradients to zero
-                        optimizer.step()
-                        kept = all(torch.equal(a, p.grad) for a, p in zip(changed, net.parameters(), strict=True))
-                        wrong += [] if kept else [f"{kind}, {codec}, {name}: step changed the gradients"]
-                    else:
-                        optimizer.step()
-                wrong += differs(net, f"{kind}, {codec}, {name}")
-                optimizer.close()
+    every_change = [("optimizer", codec, name) for codec in CODECS for name in CHANGES]
+    for kind, codec, name in (*every_change, *((kind, "topk:0.1", "clip_grad_norm_") for kind in ("rule", "horovod"))):
+        net = model()
+        optimizer = _wrapped(kind, net, codec)
+        for step in range(STEPS):
+            optimizer.zero_grad()
+            loss_of(net, step).backward()
+            CHANGES[name](list(net.parameters()))
+            changed = [parameter.grad.clone() for parameter in net.parameters()]
+            optimizer.step()
+            kept = kind == "rule" or all(torch.equal(a, p.grad) for a, p in zip(changed, net.parameters(), strict=True))  # rule: zeros
+            wrong += [] if kept else [f"{kind}, {codec}, {name}: step changed the gradients"]
+        wrong += differs(net, f"{kind}, {codec}, {name}")
+        optimizer.close()
     return wrong
 
 
@@ -359,7 +355,7 @@ def dropped(rank):
             gc.collect()
             wrong += [] if gone() is None else [kind]
             descriptors.append(len(os.listdir("/proc/self/fd")))
-        wrong += [] if descriptors[1] == descriptors[2] else [f"{kind}: {descriptors} descriptors"]
+        wrong += [] if descriptors[2] <= descriptors[1] else [f"{kind}: {descriptors} descriptors"]
     return wrong
 
 
