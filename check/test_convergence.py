@@ -90,6 +90,12 @@ class Convergence(unittest.TestCase):
         self.assertEqual(cells(runs)["ddp_fp16"][4:6], ["–", "–"])  # not measured
         self.assertNotIn("`ddp", convergence.Table("mlp", SETUP, [run("none", 1, 0.9), run("ddp_fp16", 1, 0.9)], []).text())
 
+    def test_a_caption_has_all_options_of_the_model(self):
+        setup = "--lr 0.05 --dense-below 64 --milestones 10"
+        rows = [dict(run("none", 1, 0.9), options=f"{setup} --codec none"), dict(run("onebit", 1, 0.9), setup=setup)]
+        convergence.rows_of = lambda file: rows if file == convergence.RUNS else []
+        self.assertIn(f"**mlp**, 40 steps: `{setup}`", "".join(table.text() for table in convergence.tables()))
+
     def test_runs_of_other_setups_have_their_own_table(self):
         old = dict(run("none", 1, 0.9), options="--lr 0.1 --codec none")
         convergence.rows_of = lambda file: [run("none", 1, 0.9), old] if file == convergence.RUNS else []
