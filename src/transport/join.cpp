@@ -56,6 +56,17 @@ socket::Descriptor listen_for_memory(const GroupOptions& options) {
   }
 }
 
+/// As many descriptors as a rank needs to connect to its neighbours. Held until the ranks know each other: a rank that
+/// lacks them fails before the others wait for it.
+std::vector<socket::Descriptor> reserve(const socket::Address& address, int rank, int size, socket::System& system) {
+  constexpr std::size_t kPollers = 2;
+  std::vector<socket::Descriptor> held;
+  if (size > 1)
+    while (held.size() < kPollers + membership::neighbours_of(rank, size).size())
+      held.push_back(socket::open_socket(address, system));
+  return held;
+}
+
 void require_protection(const GroupOptions& options, const socket::Address& source, bool has_secret) {
   socket::require_guarded(source, has_secret);
   base::require(options.tls != TlsChoice::on || has_secret,
@@ -103,7 +114,9 @@ Endpoint join(const GroupOptions& options, connect::rendezvous::Rendezvous& meet
   if (socket::Descriptor listener = listen_for_memory(options)) listeners.push_back(std::move(listener));
   const std::shared_ptr<shm::Heap> heap = make_heap(options);
   const base::Time deadline = me.system.now() + *options.join_timeout;
+  auto held = reserve(source, *options.rank, *options.size, me.system);
   const Meeting result = meet(me, meeting, info_of(me, listeners, heap != nullptr), deadline);
+  held.clear();
   const std::vector<connect::PeerInfo>& all = result.all;
   Endpoint endpoint{
       .rank = *options.rank, .size = *options.size, .kind = kind_of(all), .has_cluster = all[0].has_cluster};

@@ -39,6 +39,7 @@ struct JobOptions {
   std::function<bool(int rank, int step)> leaves = [](int, int) { return false; };
   std::function<void(int rank)> before_join = [](int) {};
   std::optional<std::chrono::milliseconds> silence, join_timeout;
+  std::string rendezvous;  ///< empty: a folder
   bool as_nobody = false;  ///< if this process is root's, which has no limit of threads
 };
 
@@ -125,9 +126,10 @@ class Job final {
     try {
       if (is_limited() && ::setresuid(kNobody, kNobody, kNobody) != 0) throw SystemFailure("no other user");
       options_.before_join(life.rank);
+      const std::string folder = "file://" + folder_;
       const auto group = Group::join({.rank = life.rank,
                                       .size = life.size,
-                                      .rendezvous = "file://" + folder_,
+                                      .rendezvous = options_.rendezvous.empty() ? folder : options_.rendezvous,
                                       .join_timeout = options_.join_timeout,
                                       .silence = options_.silence,
                                       .transport = transport_named(options_.transport)});

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <iterator>
 
 #include "syncopate/error.hpp"
@@ -30,7 +29,14 @@ void Acceptor::open(socket::Descriptor listener) {
 }
 
 void Acceptor::watch_listeners(std::uint32_t events) {
-  for (std::size_t i = 0; i < listeners_.size(); ++i) poller_.change(listeners_[i], kFirstKey + i, events);
+  for (std::size_t i = 0; i < listeners_.size(); ++i)
+    if (listeners_[i]) poller_.change(listeners_[i], kFirstKey + i, events);
+}
+
+void Acceptor::close(std::size_t listener) {
+  if (listener >= listeners_.size() || !listeners_[listener]) return;
+  poller_.remove(listeners_[listener]);
+  listeners_[listener] = {};
 }
 
 void Acceptor::call(const socket::Address& to, const socket::Address& from, const Hello& mine, base::Time deadline) {
@@ -53,8 +59,10 @@ void Acceptor::attempt(Call call) {
 }
 
 void Acceptor::on_ready(const socket::Ready& ready) {
-  if (const std::uint64_t index = ready.key - kFirstKey; index < listeners_.size())
-    return accept_all(listeners_[index]);
+  if (const std::uint64_t index = ready.key - kFirstKey; index < kMostListeners) {
+    if (index < listeners_.size() && listeners_[index]) accept_all(listeners_[index]);
+    return;
+  }
   const auto found = pending_.find(ready.key);
   if (found != pending_.end()) advance(found);
 }
@@ -69,9 +77,13 @@ void Acceptor::accept_all(const socket::Descriptor& listener) {
     begin({Handshake::answer(socket::Channel(std::move(socket)), mine, options_.secret, options_.meeting), std::nullopt,
            caller.text(), now() + options_.stranger_patience, 0});
   }
-  const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-  if (!exhausted) return;
-  options_.log.write(LogLevel::warning, fmt::format("cannot accept connections for now: {}", std::strerror(errno)));
+  const int error = errno;
+  if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return exhaustion_.clear();
+  const bool is_known = !exhaustion_.empty(), goes_on = is_known && now() < last_exhausted_ + 2 * kRest;
+  exhaustion_ = fmt::format("cannot accept connections: {}", socket::reason_of(error));
+  last_exhausted_ = now();
+  if (!goes_on) exhausted_since_ = last_exhausted_;
+  if (!is_known) options_.log.write(LogLevel::warning, exhaustion_);
   watch_listeners(0);
   paused_until_ = now() + kRest;
 }
@@ -156,6 +168,11 @@ void Acceptor::expire(base::Time at) {
   std::vector<Call> calls(std::make_move_iterator(due.begin()), std::make_move_iterator(due.end()));
   repeats_.erase(due.begin(), due.end());
   for (Call& call : calls) attempt(std::move(call));
+}
+
+std::string Acceptor::exhaustion() const {
+  const bool lasts = paused_until_ != base::kNever && last_exhausted_ >= exhausted_since_ + kPatienceWithout;
+  return lasts ? exhaustion_ : "";
 }
 
 base::Time Acceptor::next_deadline() const noexcept {

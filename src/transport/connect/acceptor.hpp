@@ -13,6 +13,9 @@
 
 namespace syncopate::transport::connect {
 
+/// A lack of descriptors that is over sooner disturbs no group.
+inline constexpr auto kPatienceWithout = std::chrono::seconds(1);
+
 struct AcceptorOptions {
   int rank = 0;
   std::uint64_t group = 0;
@@ -53,6 +56,8 @@ class Acceptor final {
   Acceptor(socket::Poller& poller, AcceptorOptions options);
   /// Accepts connections at `listener`, which must be listening. May be called for several listeners.
   void open(socket::Descriptor listener);
+  /// Closes the listener that was opened as number `listener`, from 0 on, if there is one.
+  void close(std::size_t listener);
   /// Calls `mine.to` at `to`, and repeats the call when it is cut off. Ends as a connection or a refusal.
   void call(const socket::Address& to, const socket::Address& from, const Hello& mine) {
     call(to, from, mine, now() + options_.patience);
@@ -67,6 +72,9 @@ class Acceptor final {
   [[nodiscard]] bool busy() const noexcept {
     return !pending_.empty() || !repeats_.empty() || !connections_.empty() || !refusals_.empty();
   }
+  /// Why waiting callers could not be accepted for kPatienceWithout, although the acceptor tries it again and again;
+  /// empty: they can. The log has it once until a caller is accepted.
+  [[nodiscard]] std::string exhaustion() const;
   [[nodiscard]] std::vector<Connection> connections() { return std::exchange(connections_, {}); }
   [[nodiscard]] std::vector<Refusal> refusals() { return std::exchange(refusals_, {}); }
 
@@ -101,6 +109,8 @@ class Acceptor final {
   AcceptorOptions options_;
   std::vector<socket::Descriptor> listeners_;
   base::Time paused_until_ = base::kNever;  ///< the listeners pause after the system ran out of descriptors
+  std::string exhaustion_;                  ///< why the last caller was not accepted; empty: it was
+  base::Time exhausted_since_{}, last_exhausted_{};
   std::uint64_t next_key_ = kFirstKey + kMostListeners;
   PendingMap pending_;
   std::vector<Call> repeats_;  ///< calls that were cut off

@@ -38,6 +38,7 @@ ControlProtocol::ControlProtocol(ControlOptions options, std::vector<socket::Des
       tree_(poller_) {
   if (size() == 1) return;
   for (socket::Descriptor& listener : listeners) acceptor_.open(std::move(listener));
+  close_listeners();
   if (options_.rank > 0) call(parent_of(options_.rank));
   last_run_ = next_beat_ = now();
 }
@@ -111,7 +112,7 @@ void ControlProtocol::lost(int rank, const std::string& reason) {
 }
 
 void ControlProtocol::ran_out_of_sockets(const std::string& reason) {
-  const std::string what = fmt::format("rank {} {}; raise the limit of open files (ulimit -n)", options_.rank, reason);
+  const std::string what = fmt::format("rank {} {}", options_.rank, reason);
   learn({ErrorKind::system_failure, what, {options_.rank}}, options_.rank);
 }
 

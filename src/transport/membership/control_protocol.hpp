@@ -68,9 +68,9 @@ class ControlProtocol : public Control {
 
   /// Whether every edge of the tree that ends here exists. Throws the failure.
   [[nodiscard]] bool has_joined() const;
-  /// Makes the data connections to a lower rank; the mailbox delivers them.
+  /// Makes the data connections to a lower rank, or awaits those of a higher one; the mailbox delivers them.
   void connect_data(int peer);
-  /// Makes the connection for sharing memory with a lower rank of this host.
+  /// Makes or awaits, in the same way, the connection for sharing memory with a rank of this host.
   void connect_memory(int peer);
   [[nodiscard]] bool has_left(int peer) const final { return state_.has_left(peer); }
 
@@ -109,6 +109,10 @@ class ControlProtocol : public Control {
   void dispatch(std::span<const socket::Ready> ready);
   void run_orders();
   void take_connections();
+  [[nodiscard]] bool is_near(int rank) const noexcept;
+  [[nodiscard]] bool has_links(int rank) const;
+  [[nodiscard]] bool awaits_callers() const;
+  void close_listeners();
   void take(connect::Connection connection);
   [[nodiscard]] bool assign(connect::Connection& connection);
   void take(const connect::Refusal& refusal);
@@ -151,6 +155,7 @@ class ControlProtocol : public Control {
   std::vector<OpenQuestion> questions_;
   std::set<std::pair<int, std::uint32_t>> data_links_;  ///< (peer, stream) that were delivered
   std::set<int> memory_links_;                          ///< peers that were delivered
+  std::set<int> awaited_links_;                         ///< peers whose connections the polling thread waits for
   base::Time last_run_{};
   base::Time next_beat_{};
   base::Duration joining_for_{0};

@@ -20,6 +20,7 @@ void ControlProtocol::take(int from, const Goodbye& goodbye) {
       tree_.note_silence(silence.rank, std::chrono::milliseconds(silence.milliseconds));
   if (const auto broken = state_.left(goodbye.rank, goodbye.number)) learn(*broken, options_.rank);
   regroup();
+  close_listeners();
   mailbox_->ring();
 }
 

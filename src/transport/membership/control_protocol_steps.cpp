@@ -23,6 +23,7 @@ void ControlProtocol::feed(std::span<const socket::Ready> ready) {
   acceptor_.expire(woke);
   run_orders();
   take_connections();
+  if (const std::string why = acceptor_.exhaustion(); !why.empty() && awaits_callers()) ran_out_of_sockets(why);
   tree_.age(ran, options_.silence);
   read_tree();
   if (is_joining()) age_joining(ran);
@@ -72,7 +73,9 @@ void ControlProtocol::dispatch(std::span<const socket::Ready> ready) {
 
 void ControlProtocol::run_orders() {
   for (const Order& order : orders_.with([](auto& orders) { return std::exchange(orders, {}); })) {
-    if (order.kind == Order::Kind::connect_data) {
+    if (order.kind != Order::Kind::ask && order.peer > options_.rank) {
+      awaited_links_.insert(order.peer);
+    } else if (order.kind == Order::Kind::connect_data) {
       for (std::uint32_t stream = 0; stream < options_.streams; ++stream)
         acceptor_.call(options_.addresses[static_cast<std::size_t>(order.peer)], options_.source,
                        hello(connect::Purpose::data, order.peer, stream));
@@ -89,6 +92,37 @@ void ControlProtocol::run_orders() {
 void ControlProtocol::take_connections() {
   for (connect::Connection& connection : acceptor_.connections()) take(std::move(connection));
   for (const connect::Refusal& refusal : acceptor_.refusals()) take(refusal);
+}
+
+bool ControlProtocol::is_near(int rank) const noexcept {
+  return options_.memory_sockets[static_cast<std::size_t>(rank)].size() != 0;
+}
+
+/// Whether that rank makes no more connections for data or memory.
+bool ControlProtocol::has_links(int rank) const {
+  if (is_near(rank)) return memory_links_.contains(rank);
+  const auto first = data_links_.lower_bound({rank, 0});
+  return std::distance(first, data_links_.lower_bound({rank + 1, 0})) == options_.streams;
+}
+
+/// A caller that this rank does not await may be a stranger: for its sake no group fails.
+bool ControlProtocol::awaits_callers() const {
+  return is_joining() || std::ranges::any_of(awaited_links_, [&](int rank) { return !has_links(rank); });
+}
+
+/// The higher rank of a pair calls: once for an edge of the tree, which may be needed when others leave, and for data
+/// at the first listener, or for memory at the second. A listener is closed when no rank can call there any more.
+void ControlProtocol::close_listeners() {
+  const std::set<int> joined = joined_.with([](const std::set<int>& ranks) { return ranks; });
+  bool may_call = false, may_share = false;
+  for (int rank = options_.rank + 1; rank < size() && !(may_call && may_share); ++rank) {
+    if (state_.has_left(rank)) continue;
+    const bool may_link = !has_links(rank);
+    may_call = may_call || !joined.contains(rank) || (may_link && !is_near(rank));
+    may_share = may_share || (may_link && is_near(rank));
+  }
+  if (!may_call) acceptor_.close(0);
+  if (!may_share) acceptor_.close(1);
 }
 
 void ControlProtocol::take(const connect::Refusal& refusal) {
@@ -128,15 +162,17 @@ bool ControlProtocol::assign(connect::Connection& connection) {
     if (!tree_.attach(rank, std::move(connection.channel))) return false;
     catch_up(rank);
     regroup();
+    close_listeners();
     return true;
   }
   if (hello.purpose == connect::Purpose::data && hello.stream < options_.streams &&
       data_links_.emplace(rank, hello.stream).second) {
+    close_listeners();
     mailbox_->deliver({rank, hello.stream, std::move(connection.channel), {}});
     return true;
   }
-  const bool shares = near && options_.memory_sockets[static_cast<std::size_t>(rank)].size() != 0;
-  if (!shares || !memory_links_.insert(rank).second) return false;
+  if (!near || !is_near(rank) || !memory_links_.insert(rank).second) return false;
+  close_listeners();
   mailbox_->deliver_memory({rank, 0, std::move(connection.channel), {}});
   return true;
 }

@@ -25,14 +25,22 @@ bool is_limited(decltype(RLIMIT_AS) resource) noexcept {
 
 }  // namespace
 
-Mapping::Mapping(const socket::Descriptor& memory, std::uint64_t bytes, std::uint64_t begin) {
+Mapping::Mapping(const socket::Descriptor& memory, std::uint64_t bytes) {
   if (bytes == 0) return;
-  void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory.number(),
-                      static_cast<off_t>(begin));
+  void* base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory.number(), 0);
   if (base == MAP_FAILED) refuse("map");
   bytes_ = {static_cast<std::byte*>(base), bytes};
   ::madvise(base, bytes, MADV_DONTDUMP);  // a core file would otherwise be as long as the machine's memory
   ::madvise(base, bytes, MADV_DONTFORK);
+}
+
+Mapping Mapping::again(std::uint64_t bytes) const {
+  // The length 0 of the old mapping asks for a second one of shared pages, with the same advice.
+  void* base = ::mremap(bytes_.data(), 0, bytes, MREMAP_MAYMOVE);
+  if (base == MAP_FAILED) refuse("map");
+  Mapping made;
+  made.bytes_ = {static_cast<std::byte*>(base), bytes};
+  return made;
 }
 
 Mapping::~Mapping() {
@@ -96,19 +104,31 @@ std::optional<std::uint64_t> Heap::place_of(base::ConstBytes bytes) const noexce
   return static_cast<std::uint64_t>(bytes.data() - all.data());
 }
 
-PeerHeap PeerHeap::adopt(socket::Descriptor memory) {
+bool Heap::pass(const socket::Descriptor& socket) noexcept {
+  if (!send_descriptor(socket, memory_)) return false;
+  close_after(passes_left_ - 1);
+  return true;
+}
+
+void Heap::close_after(std::size_t times) noexcept {
+  passes_left_ = times;
+  if (times == 0) memory_ = {};
+}
+
+PeerHeap PeerHeap::adopt(const socket::Descriptor& memory) {
   const std::uint64_t bytes = sealed_bytes(memory);
-  return {std::move(memory), bytes};
+  return {Mapping(memory, std::min(bytes, kFirstMapping)), bytes};
 }
 
 base::Bytes PeerHeap::at(std::uint64_t place, std::uint64_t bytes) {
-  if (bytes > std::min(bytes_, kWindow) || place > bytes_ - bytes)
+  if (bytes > bytes_ || place > bytes_ - bytes)
     throw Corrupt(fmt::format("{} bytes at {} are outside a heap of {}", bytes, place, bytes_));
-  const std::uint64_t number = place / kWindow, begin = number * kWindow;
-  auto window = windows_.find(number);
-  if (window == windows_.end())
-    window = windows_.try_emplace(number, memory_, std::min(2 * kWindow, bytes_ - begin), begin).first;
-  return window->second.bytes().subspan(place - begin, bytes);
+  std::uint64_t length = mappings_.back().bytes().size();
+  if (place + bytes > length) {
+    while (length < place + bytes) length *= 2;
+    mappings_.push_back(mappings_.back().again(std::min(length, bytes_)));
+  }
+  return mappings_.back().bytes().subspan(place, bytes);
 }
 
 }  // namespace syncopate::transport::shm

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/bytes.hpp"
 #include "base/fork.hpp"
@@ -14,14 +15,14 @@ namespace syncopate::transport::shm {
 
 /// Limit of a heap's addresses: the 128 TiB of a process on common machines hold 512 such heaps.
 inline constexpr std::uint64_t kMostHeap = std::uint64_t{256} << 30;
-/// A peer's heap is mapped from multiples of this.
-inline constexpr std::uint64_t kWindow = std::uint64_t{1} << 30;
+/// Bytes of a peer's heap that are mapped at first.
+inline constexpr std::uint64_t kFirstMapping = std::uint64_t{1} << 30;
 
 /// Owns a mapping of sealed memory of any size; size 0 maps nothing. A forked child does not have the mapping.
 class Mapping final {
  public:
-  /// Maps the memory from `begin` on. Throws SystemFailure.
-  Mapping(const socket::Descriptor& memory, std::uint64_t bytes, std::uint64_t begin = 0);
+  /// Maps the memory from its begin on. Throws SystemFailure.
+  Mapping(const socket::Descriptor& memory, std::uint64_t bytes);
   Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})), process_(other.process_) {}
   Mapping& operator=(Mapping&& other) noexcept {
     std::swap(bytes_, other.bytes_);
@@ -30,8 +31,13 @@ class Mapping final {
   }
   ~Mapping();
   [[nodiscard]] base::Bytes bytes() const noexcept { return bytes_; }
+  /// Maps the memory again, from the same place on, in another length: the first mapping stays, and no descriptor is
+  /// needed. Throws SystemFailure.
+  [[nodiscard]] Mapping again(std::uint64_t bytes) const;
 
  private:
+  Mapping() = default;
+
   base::Bytes bytes_;
   base::OwnProcess process_;
 };
@@ -50,7 +56,10 @@ class Heap final : public std::enable_shared_from_this<Heap> {
   [[nodiscard]] std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
   /// Offset of `bytes` in the heap; empty if they lie elsewhere.
   [[nodiscard]] std::optional<std::uint64_t> place_of(base::ConstBytes bytes) const noexcept;
-  [[nodiscard]] const socket::Descriptor& memory() const noexcept { return memory_; }
+  /// Passes the memory to a rank over a unix socket. False: the connection is closed, or its buffer is full.
+  [[nodiscard]] bool pass(const socket::Descriptor& socket) noexcept;
+  /// The descriptor is closed when the memory was passed that often.
+  void close_after(std::size_t times) noexcept;
   [[nodiscard]] std::uint64_t bytes() const noexcept { return mapping_.bytes().size(); }
 
  private:
@@ -59,27 +68,30 @@ class Heap final : public std::enable_shared_from_this<Heap> {
   [[nodiscard]] std::optional<std::uint64_t> reserve(std::uint64_t bytes);
   void give_back(std::uint64_t place, std::uint64_t bytes) noexcept;
 
-  socket::Descriptor memory_;
+  socket::Descriptor memory_;  ///< used by the thread that uses the transport
+  std::size_t passes_left_ = SIZE_MAX;
   Mapping mapping_;
   base::Mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> free_ SYNCOPATE_GUARDED_BY(mutex_);  ///< bytes by offset; no two entries touch
   base::OwnProcess process_;
 };
 
-/// A peer's heap. It is mapped in windows, on use: a process has fewer addresses than all heaps of a large host.
+/// A peer's heap. It is mapped as far as its owner uses it, because a process has fewer addresses than all heaps of a
+/// large host: owners allocate from the begin on.
 class PeerHeap final {
  public:
-  /// Throws Corrupt unless it is sealed.
-  [[nodiscard]] static PeerHeap adopt(socket::Descriptor memory);
-  /// Throws Corrupt if the range is not within the heap or longer than kWindow, SystemFailure if it cannot be mapped.
+  /// Keeps the mapping, and no descriptor. Throws Corrupt unless the memory is sealed, SystemFailure if it cannot be
+  /// mapped.
+  [[nodiscard]] static PeerHeap adopt(const socket::Descriptor& memory);
+  /// Valid as long as this object. Throws Corrupt if the range is not within the heap, SystemFailure if it cannot be
+  /// mapped.
   [[nodiscard]] base::Bytes at(std::uint64_t place, std::uint64_t bytes);
 
  private:
-  PeerHeap(socket::Descriptor memory, std::uint64_t bytes) : memory_(std::move(memory)), bytes_(bytes) {}
+  PeerHeap(Mapping first, std::uint64_t bytes) : bytes_(bytes) { mappings_.push_back(std::move(first)); }
 
-  socket::Descriptor memory_;
   std::uint64_t bytes_;
-  std::map<std::uint64_t, Mapping> windows_;  ///< by number; each ends where the next one begins
+  std::vector<Mapping> mappings_;  ///< all from the begin on; each is at least twice as long as the one before
 };
 
 }  // namespace syncopate::transport::shm

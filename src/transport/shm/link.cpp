@@ -17,6 +17,7 @@ namespace {
 
 /// Shorter frames are copied even if they lie in the heap: that is faster than waiting until the peer has read them.
 constexpr std::size_t kWorthReferring = std::size_t{8} << 10;
+const membership::LinkFailure kClosed{membership::LinkFailure::Kind::lost, "the connection was closed", {}};
 
 }  // namespace
 
@@ -25,13 +26,9 @@ void Link::attach(socket::Channel channel, Side side) {
   side_ = side;
   if (side != Side::maker) return;
   map(Region::make());
-  if (pass(region_->memory()) && pass(heap_.memory())) region_->close_descriptor();
-}
-
-bool Link::pass(const socket::Descriptor& memory) {
-  const bool is_given = send_descriptor(channel_.socket(), memory);
-  if (!is_given) fail({membership::LinkFailure::Kind::lost, "the connection was closed", {}});
-  return is_given;
+  const bool is_passed = send_descriptor(channel_.socket(), region_->memory()) && heap_.pass(channel_.socket());
+  region_->close_descriptor();
+  if (!is_passed) fail(kClosed);
 }
 
 void Link::map(Region region) {
@@ -54,8 +51,9 @@ void Link::open() {
   }
   auto memory = receive_descriptor(channel_.socket());
   if (!memory) return;
-  theirs_.emplace(PeerHeap::adopt(std::move(*memory)));
-  open_ = side_ == Side::maker || pass(heap_.memory());
+  theirs_.emplace(PeerHeap::adopt(*memory));
+  open_ = side_ == Side::maker || heap_.pass(channel_.socket());
+  if (!open_) fail(kClosed);
 }
 
 void Link::post(const Frame& frame, bool is_loan, std::vector<Event>& finished) {

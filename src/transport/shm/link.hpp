@@ -23,7 +23,7 @@ class Link final {
  public:
   using LinkFailure = membership::LinkFailure;
 
-  Link(int peer, const Heap& heap, LinkTraffic& traffic) : peer_(peer), heap_(heap), traffic_(traffic) {}
+  Link(int peer, Heap& heap, LinkTraffic& traffic) : peer_(peer), heap_(heap), traffic_(traffic) {}
 
   /// Takes a connection whose handshake is done. The rank that called makes the memory.
   void attach(socket::Channel channel, Side side);
@@ -89,7 +89,6 @@ class Link final {
   void post(const Frame& frame, bool is_loan, std::vector<Event>& finished);
   void move(std::vector<Event>& finished);
   void open();
-  [[nodiscard]] bool pass(const socket::Descriptor& memory);
   void map(Region region);
   void settle_referred(std::vector<Event>& finished);
   void push(std::vector<Event>& finished);
@@ -110,7 +109,7 @@ class Link final {
   static void count(ByteCounter& counter, std::size_t piece) noexcept;
 
   const int peer_;
-  const Heap& heap_;
+  Heap& heap_;
   LinkTraffic& traffic_;
   socket::Channel channel_;
   Side side_ = Side::maker;

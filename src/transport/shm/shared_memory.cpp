@@ -22,7 +22,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 }
 
 void refuse(const char* what) {
-  throw SystemFailure(fmt::format("cannot {} shared memory: {}", what, std::strerror(errno)));
+  throw SystemFailure(fmt::format("cannot {} shared memory: {}", what, socket::reason_of(errno)));
 }
 
 socket::Descriptor make_sealed(std::uint64_t bytes) {
@@ -97,7 +97,7 @@ std::optional<socket::Descriptor> receive_descriptor(const socket::Descriptor& s
     }
   }
   if (count == 0 && (message.header.msg_flags & MSG_CTRUNC) != 0)
-    throw SystemFailure("cannot receive shared memory: too many open files; raise the limit (ulimit -n)");
+    throw SystemFailure("cannot receive shared memory: " + socket::reason_of(EMFILE));
   if (count != 1 || (message.header.msg_flags & MSG_CTRUNC) != 0)
     throw Corrupt("expected one descriptor of shared memory, received something else");
   return taken;

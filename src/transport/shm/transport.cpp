@@ -64,7 +64,9 @@ ShmTransport::ShmTransport(ShmOptions options, std::unique_ptr<tcp::TcpTransport
       mailbox_(std::move(mailbox)),
       link_failures_(options_.rank, control_),
       backoff_(options_.crowded ? kTurnsOfOthers : Backoff::kLongYield),
-      links_(options_.near.size()) {}
+      links_(options_.near.size()) {
+  options_.heap->close_after(static_cast<std::size_t>(std::ranges::count(options_.near, true)));
+}
 
 bool ShmTransport::is_near(int rank) const noexcept {
   const auto index = static_cast<std::size_t>(rank);
@@ -75,7 +77,7 @@ Link* ShmTransport::link_to(int rank) {
   if (!is_near(rank)) return nullptr;
   if (const auto& known = links_[static_cast<std::size_t>(rank)]) return known.get();
   Link& link = open_link(rank);
-  if (rank < options_.rank) control_->connect_memory(rank);
+  control_->connect_memory(rank);
   return &link;
 }
 

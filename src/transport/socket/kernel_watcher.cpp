@@ -1,14 +1,12 @@
-// The kernel's watcher: one epoll set, and an eventfd by which other threads wake it.
+// The kernel's watcher: one epoll set, which other threads wake by watching a descriptor that is always readable.
 #include "transport/socket/kernel_watcher.hpp"
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -27,6 +25,19 @@ epoll_event event_of(std::uint64_t key, std::uint32_t events) noexcept {
   event.events = events;
   event.data.u64 = key;
   return event;
+}
+
+[[noreturn]] void fail(const char* what) { throw SystemFailure(fmt::format("cannot {}: {}", what, reason_of(errno))); }
+
+/// One for all watchers of the process, so that a group needs none of its own. It is never read, written or closed, and
+/// so a forked child may use it too.
+int always_readable() {
+  static const int descriptor = [] {
+    const int made = ::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (made < 0) fail("create an eventfd");
+    return made;
+  }();
+  return descriptor;
 }
 
 base::Duration left_until(base::Time deadline) {
@@ -56,16 +67,13 @@ int wait_coarsely(int epoll, std::span<epoll_event> into, base::Time deadline) {
 
 class KernelWatcher final : public Watcher {
  public:
-  KernelWatcher()
-      : epoll_(::epoll_create1(EPOLL_CLOEXEC)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), raw_(kBatch) {
-    if (!epoll_ || !wake_) throw SystemFailure(fmt::format("cannot create an epoll set: {}", std::strerror(errno)));
-    // Edge-triggered: every wake-up is one event, and the counter need not be read.
-    add(wake_.number(), kWake, EPOLLIN | EPOLLET);
+  KernelWatcher() : waking_(always_readable()), epoll_(::epoll_create1(EPOLL_CLOEXEC)), raw_(kBatch) {
+    if (!epoll_) fail("create an epoll set");
+    add(waking_, kWake, 0);
   }
   void add(int descriptor, std::uint64_t key, std::uint32_t events) override {
     epoll_event event = event_of(key, events);
-    if (::epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, descriptor, &event) != 0)
-      throw SystemFailure(fmt::format("cannot watch a socket: {}", std::strerror(errno)));
+    if (::epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, descriptor, &event) != 0) fail("watch a socket");
   }
   void change(int descriptor, std::uint64_t key, std::uint32_t events) noexcept override {
     epoll_event event = event_of(key, events);
@@ -73,14 +81,12 @@ class KernelWatcher final : public Watcher {
   }
   void remove(int descriptor) noexcept override { ::epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, descriptor, nullptr); }
   std::span<const Ready> wait(base::Time deadline) override;
-  void wake() noexcept override {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(wake_.number(), &one, sizeof one);
-  }
+  /// The kernel looks at a descriptor when it is to be watched, and finds this one readable: one event.
+  void wake() noexcept override { change(waking_, kWake, EPOLLIN | EPOLLONESHOT); }
 
  private:
+  const int waking_;
   Descriptor epoll_;
-  Descriptor wake_;
   bool is_coarse_ = false;  ///< the kernel waits only by milliseconds
   std::vector<epoll_event> raw_;
   std::vector<Ready> ready_;
@@ -92,8 +98,7 @@ std::span<const Ready> KernelWatcher::wait(base::Time deadline) {
   // Before Linux 5.11 the call is missing; a container's filter that does not list the call may forbid it instead.
   if (count < 0 && (errno == ENOSYS || errno == EPERM)) is_coarse_ = true;
   if (is_coarse_) count = wait_coarsely(epoll_.number(), raw_, deadline);
-  if (count < 0 && errno != EINTR)
-    throw SystemFailure(fmt::format("cannot wait for sockets: {}", std::strerror(errno)));
+  if (count < 0 && errno != EINTR) fail("wait for sockets");
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = raw_[static_cast<std::size_t>(i)];
     if (event.data.u64 != kWake) ready_.push_back({event.data.u64, event.events});

@@ -1,4 +1,4 @@
-// The kernel's watcher: one epoll set, and an eventfd by which other threads wake it.
+// The kernel's watcher: one epoll set, which other threads can wake.
 #pragma once
 
 #include <memory>

@@ -36,10 +36,17 @@ std::optional<ucred> credentials(int socket) noexcept {
 }
 
 [[noreturn]] void refuse(const char* what, const Address& address) {
-  throw SystemFailure(fmt::format("cannot {} {}: {}", what, address.text(), std::strerror(errno)));
+  throw SystemFailure(fmt::format("cannot {} {}: {}", what, address.text(), reason_of(errno)));
 }
 
 }  // namespace
+
+std::string reason_of(int error) {
+  const char* remedy = error == EMFILE   ? "; raise the limit (ulimit -n)"
+                       : error == ENFILE ? "; raise the machine's limit (sysctl fs.file-max)"
+                                         : "";
+  return std::string(std::strerror(error)) + remedy;
+}
 
 Descriptor listen_on(const Address& address, System& system) {
   Descriptor listener(system.open(address.family()), system);

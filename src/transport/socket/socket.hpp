@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "base/fork.hpp"
@@ -39,6 +40,8 @@ class Descriptor final {
   base::OwnProcess process_;
 };
 
+/// The system's text for an errno; if descriptors ran out, also which limit to raise.
+[[nodiscard]] std::string reason_of(int error);
 /// A listening socket; port 0 takes a free one. Throws SystemFailure.
 [[nodiscard]] Descriptor listen_on(const Address& address, System& system = kernel());
 /// A socket for a connection to this address. Throws SystemFailure if this process may have no more.

@@ -50,7 +50,7 @@ TcpTransport::Peer& TcpTransport::peer_at(int rank) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer.streams.empty()) {
     open(rank, peer);
-    if (rank < options_.rank) control_->connect_data(rank);
+    control_->connect_data(rank);
   }
   return peer;
 }

@@ -54,14 +54,22 @@ TEST(Acceptor, RestsWhileThereAreNoDescriptorsAndThenGoesOn) {
   {
     const NoDescriptors none;
     EXPECT_EQ(look(), 1U);
-    EXPECT_EQ(lines, std::vector<std::string>{"cannot accept connections for now: Too many open files"});
     EXPECT_EQ(look(), 0U) << "the caller still waits, and is not accepted";
+    EXPECT_EQ(acceptor.exhaustion(), "") << "it may be over soon";
+    for (int i = 0; i < 12; ++i) {
+      while (poller.wait(acceptor.next_deadline()).empty()) acceptor.expire(std::chrono::steady_clock::now());
+      EXPECT_EQ(look(), 1U);
+    }
+    const std::string why = "cannot accept connections: Too many open files; raise the limit (ulimit -n)";
+    EXPECT_EQ(acceptor.exhaustion(), why);
+    EXPECT_EQ(lines, std::vector<std::string>{why}) << "once, not at every attempt";
   }
   const base::Time end_of_rest = acceptor.next_deadline();
   ASSERT_NE(end_of_rest, base::kNever);
   acceptor.expire(end_of_rest);
   EXPECT_EQ(look(), 1U);
   EXPECT_TRUE(acceptor.busy()) << "the caller is accepted";
+  EXPECT_EQ(acceptor.exhaustion(), "");
 }
 
 TEST(Acceptor, StrangersDisturbNobody) {

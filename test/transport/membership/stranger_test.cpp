@@ -219,18 +219,19 @@ TEST_F(BetweenTwo, WhatIsAskedOfAnotherIsPassedOnOnce) {
   EXPECT_EQ(heard.find(question, first + 1), std::string::npos);
 }
 
-/// Rank 1 of two, and a scripted rank 0: it is called and must not call.
+/// Rank 1 of three, and a scripted rank 0: it is called and must not call.
 TEST(Called, BySomeoneWhomItShouldCallItselfARankClosesTheConnection) {
   const auto board = connect::rendezvous::make_board();
   Endpoint me;
   std::jthread joining([&] {
     GroupOptions options = test::quiet_options();
     options.rank = 1;
-    options.size = 2;
+    options.size = 3;
     const auto meeting = connect::rendezvous::in_memory(board);
     me = join(options, *meeting);
   });
-  const test::ScriptedPeer peer(board, 0, 2);
+  std::jthread third([&] { const test::ScriptedPeer may_call(board, 2, 3); });  // rank 1 listens for it
+  const test::ScriptedPeer peer(board, 0, 3);
   socket::Channel edge = peer.answer();
   joining.join();
   for (const auto purpose : {connect::Purpose::data, connect::Purpose::control}) {

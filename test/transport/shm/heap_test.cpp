@@ -1,8 +1,8 @@
 // The heap: pages are allocated, freed and zero again, and a peer reaches them and nothing else.
 #include "transport/shm/heap.hpp"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -67,35 +67,55 @@ TEST(Heap, KnowsWhatLiesInIt) {
 }
 
 /// As its neighbours map it.
-PeerHeap peer_of(const Heap& heap) {
-  return PeerHeap::adopt(socket::Descriptor(::fcntl(heap.memory().number(), F_DUPFD_CLOEXEC, 0)));
+PeerHeap peer_of(Heap& heap) {
+  int ends[2];
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+  const socket::Descriptor one(ends[0]), other(ends[1]);
+  EXPECT_TRUE(heap.pass(one));
+  return PeerHeap::adopt(*receive_descriptor(other));
 }
 
-TEST(PeerHeap, OfAnySizeIsSeenOverItsWindows) {
-  constexpr std::uint64_t kBytes = 5 * kWindow / 2;
+TEST(Heap, ClosesItsDescriptorWhenEveryNeighbourHasTheMemory) {
+  const auto heap = Heap::of(kMiB);
+  const auto highest = [] { return socket::Descriptor(::dup(STDIN_FILENO)).number(); };
+  const int before = highest();
+  heap->close_after(2);
+  const PeerHeap one = peer_of(*heap);
+  EXPECT_EQ(highest(), before) << "a second neighbour needs it";
+  const PeerHeap other = peer_of(*heap);
+  EXPECT_LT(highest(), before);
+  EXPECT_TRUE(heap->allocate(kMiB));
+}
+
+TEST(PeerHeap, OfAnySizeIsSeenAndStaysWhereItWasSeen) {
+  constexpr std::uint64_t kBytes = 5 * kFirstMapping / 2;
   const auto heap = Heap::of(kBytes);
   const auto memory = heap->allocate(kBytes);
   PeerHeap peer = peer_of(*heap);
-  for (const std::uint64_t place :
-       {std::uint64_t{0}, kWindow - 50, kWindow, 2 * kWindow - 100, 2 * kWindow, kBytes - 100}) {
+  std::vector<std::pair<std::uint64_t, base::Bytes>> all;
+  for (const std::uint64_t place : {std::uint64_t{0}, kFirstMapping - 50, kFirstMapping, 2 * kFirstMapping - 100,
+                                    2 * kFirstMapping, kBytes - 100}) {
     std::memset(memory.get() + place, 3, 100);
     const base::Bytes seen = peer.at(place, 100);
     EXPECT_EQ(std::ranges::count(seen, std::byte{3}), 100) << place;
     seen[99] = std::byte{4};
     EXPECT_EQ(memory[place + 99], std::byte{4}) << place;
+    all.emplace_back(place, seen);
   }
-  EXPECT_EQ(peer.at(kWindow / 2, kWindow).size(), kWindow);
-  EXPECT_THROW(std::ignore = peer.at(kWindow / 2, kWindow + 1), Corrupt);
+  for (const auto& [place, seen] : all) {
+    memory[place] = std::byte{5};
+    EXPECT_EQ(seen[0], std::byte{5}) << place;
+  }
+  EXPECT_EQ(peer.at(0, kBytes).size(), kBytes);
 }
 
 // Mapped whole, they would need 16 times the addresses that a process has.
-TEST(PeerHeap, TakesAddressesWhereItIsUsedOnly) {
-  constexpr std::uint64_t kBytes = std::uint64_t{8} << 40;
-  const socket::Descriptor memory = make_sealed(kBytes);
+TEST(PeerHeap, TakesAddressesAsFarAsItsOwnerUsesItOnly) {
+  const socket::Descriptor memory = make_sealed(std::uint64_t{8} << 40);
   std::vector<PeerHeap> peers;
   for (int i = 0; i < 256; ++i) {
-    peers.push_back(PeerHeap::adopt(socket::Descriptor(::fcntl(memory.number(), F_DUPFD_CLOEXEC, 0))));
-    EXPECT_EQ(peers.back().at(kBytes - 10, 10).size(), 10U);
+    peers.push_back(PeerHeap::adopt(memory));
+    EXPECT_EQ(peers.back().at(3 * kFirstMapping, 10).size(), 10U);
   }
 }
 
@@ -120,7 +140,7 @@ TEST(PeerHeap, ThatIsNotSealedIsRefused) {
   ASSERT_EQ(::pipe(ends), 0);
   pipe_ends[0] = socket::Descriptor(ends[0]);
   pipe_ends[1] = socket::Descriptor(ends[1]);
-  EXPECT_THROW(std::ignore = PeerHeap::adopt(std::move(pipe_ends[0])), Corrupt);
+  EXPECT_THROW(std::ignore = PeerHeap::adopt(pipe_ends[0]), Corrupt);
   EXPECT_THROW(std::ignore = PeerHeap::adopt({}), Corrupt);
 }
 

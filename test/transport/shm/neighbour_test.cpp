@@ -33,7 +33,7 @@ class Neighbour : public testing::Test {
 
   void give_memory(const socket::Channel& channel, const socket::Descriptor& region) {
     ASSERT_TRUE(shm::send_descriptor(channel.socket(), region));
-    ASSERT_TRUE(shm::send_descriptor(channel.socket(), heap_->memory()));
+    ASSERT_TRUE(heap_->pass(channel.socket()));
   }
   [[nodiscard]] membership::Failure failure_of_receive() {
     return test::failure_seen(*pair_.endpoint.links, [&] { pair_.endpoint.links->receive(1, {1, 1}, into_, 1); });

@@ -17,6 +17,7 @@
 #include "base/require.hpp"
 #include "syncopate/error.hpp"
 #include "transport/connect/rendezvous/rendezvous.hpp"
+#include "transport/socket/socket.hpp"
 
 namespace syncopate::transport::connect::rendezvous {
 
@@ -59,7 +60,7 @@ void publish(const fs::path& folder, const Member& me, const std::string& text) 
     std::error_code failed;
     fs::permissions(draft, fs::perms::owner_read | fs::perms::owner_write, failed);
     if (!file || failed)
-      throw SystemFailure(fmt::format("cannot write '{}': {}", draft.string(), std::strerror(errno)));
+      throw SystemFailure(fmt::format("cannot write '{}': {}", draft.string(), socket::reason_of(errno)));
   }
   const fs::path final_name = file_of(folder, me.rank);
   const bool linked = ::link(draft.c_str(), final_name.c_str()) == 0;
@@ -69,14 +70,15 @@ void publish(const fs::path& folder, const Member& me, const std::string& text) 
                 "'{}' exists already: the folder is left from an earlier job, or another process is rank {} too; "
                 "allowed: an empty or new folder per job",
                 final_name.string(), me.rank);
-  if (!linked) throw SystemFailure(fmt::format("cannot create '{}': {}", final_name.string(), std::strerror(error)));
+  if (!linked)
+    throw SystemFailure(fmt::format("cannot create '{}': {}", final_name.string(), socket::reason_of(error)));
 }
 
 /// A user who may write there can hide ranks from each other, and without a secret send texts in their name.
 void require_own(const fs::path& folder) {
   struct stat found {};
   if (::stat(folder.c_str(), &found) != 0)
-    throw SystemFailure(fmt::format("cannot inspect the folder '{}': {}", folder.string(), std::strerror(errno)));
+    throw SystemFailure(fmt::format("cannot inspect the folder '{}': {}", folder.string(), socket::reason_of(errno)));
   base::require(found.st_uid == ::geteuid(),
                 "the rendezvous folder '{}' belongs to user {}, this rank runs as user {}; allowed: your own "
                 "folder, the same user on every rank",

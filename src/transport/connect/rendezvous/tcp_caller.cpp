@@ -47,7 +47,7 @@ std::vector<std::string> TcpCaller::ask(base::Time deadline) {
 
 void TcpCaller::connect(base::Time deadline) {
   for (auto pause = kFirstPause; !try_once(deadline); pause = std::min(pause * 2, kLongestPause)) {
-    if (now() + pause >= deadline) give_up(last_refusal_);
+    if (now() + pause >= deadline || now() - kPatienceWithout >= no_socket_since_) give_up(last_refusal_);
     rest(now() + pause);  // rank 0 may not listen yet
   }
 }
@@ -63,11 +63,13 @@ bool TcpCaller::try_once(base::Time deadline) {
   for (;;) {
     for (Connection& connection : acceptor_.connections()) {
       channel_.emplace(std::move(connection.channel), most_answer_bytes(me_.size));
+      no_socket_since_ = base::kNever;
       return true;
     }
     for (const Refusal& refusal : acceptor_.refusals()) {
       last_refusal_ = refusal.reason;
-      has_no_socket_ = refusal.cause == Handshake::Cause::no_socket;
+      const bool has_no_socket = refusal.cause == Handshake::Cause::no_socket;
+      no_socket_since_ = has_no_socket ? std::min(no_socket_since_, now()) : base::kNever;
       const std::string message = "rank 0 at " + refusal.reason;
       if (refusal.cause == Handshake::Cause::unauthorized) throw Unauthorized(message, {me_.rank, 0, {}, {}});
       if (refusal.cause == Handshake::Cause::version || refusal.cause == Handshake::Cause::tls)
@@ -89,9 +91,8 @@ std::vector<std::string> TcpCaller::conclude(const Answer& answer) const {
 }
 
 void TcpCaller::give_up(const std::string& why) const {
-  if (has_no_socket_)
-    throw SystemFailure(fmt::format("rank {} {}; raise the limit of open files (ulimit -n)", me_.rank, why),
-                        {.rank = me_.rank});
+  if (no_socket_since_ != base::kNever)
+    throw SystemFailure(fmt::format("rank {} {}", me_.rank, why), {.rank = me_.rank});
   throw Timeout(fmt::format("rank 0 did not come to the rendezvous at {} ({})", meeting_.address.text(), why),
                 {me_.rank, 0, {}, {}});
 }

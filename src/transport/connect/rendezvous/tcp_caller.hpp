@@ -31,7 +31,7 @@ class TcpCaller final {
   Acceptor acceptor_;
   std::optional<socket::FramedChannel> channel_;
   std::string last_refusal_;
-  bool has_no_socket_ = false;  ///< the last call got no socket
+  base::Time no_socket_since_ = base::kNever;  ///< calls get no socket
 };
 
 }  // namespace syncopate::transport::connect::rendezvous

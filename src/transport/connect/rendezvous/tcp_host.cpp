@@ -29,6 +29,7 @@ TcpHost::TcpHost(const TcpMeeting& meeting, const Member& me, std::string mine)
   present_[0] = true;
   count_ = 1;
   acceptor_.open(socket::listen_on(meeting.address, *meeting.system));
+  reserve_ = socket::open_socket(meeting.address, *meeting.system);
 }
 
 std::vector<std::string> TcpHost::gather(base::Time deadline) {
@@ -41,9 +42,26 @@ std::vector<std::string> TcpHost::gather(base::Time deadline) {
            fmt::format("{} did not come to the rendezvous at {} within {:.3g} s", missing_ranks(present_), address_,
                        std::chrono::duration<double>(end - begin).count()));
     step(end);
+    if (const std::string why = acceptor_.exhaustion(); !why.empty()) turn_away(why);
   }
   answer_all({.error_kind = {}, .error = {}, .texts = texts_});
   return texts_;
+}
+
+/// Answers the callers by the error, one after the other with the descriptor that was kept for this.
+void TcpHost::turn_away(const std::string& why) {
+  const std::string message = fmt::format("rank 0 at {} {}", address_, why);
+  const auto has_told = [](const auto& guest) { return guest.second.told; };
+  reserve_ = {};
+  std::size_t missing = texts_.size() - 1;
+  for (base::Time end = now() + kFarewell; missing > 0 && now() < end;) {
+    step(end);
+    if (guests_.empty() || !std::ranges::all_of(guests_, has_told)) continue;
+    missing -= std::min(missing, guests_.size());
+    answer_all({.error_kind = ErrorKind::remote_failure, .error = message, .texts = {}});
+    end = now() + kFarewell;
+  }
+  throw SystemFailure(message, {.rank = 0});
 }
 
 void TcpHost::step(base::Time deadline) {

@@ -31,6 +31,7 @@ class TcpHost final {
   void accept_request(Guest& guest, const Request& request);
   void dismiss(Guests::iterator guest);
   void answer_all(const Answer& answer);
+  [[noreturn]] void turn_away(const std::string& why);
   [[nodiscard]] base::Time now() const noexcept { return poller_.system().now(); }
   [[noreturn]] void fail(ErrorKind kind, const std::string& message);
 
@@ -39,6 +40,7 @@ class TcpHost final {
   Log log_;
   socket::Poller poller_;
   Acceptor acceptor_;
+  socket::Descriptor reserve_;  ///< for a caller, when this process has no other
   Guests guests_;
   std::uint64_t next_key_ = 1;
   std::vector<std::string> texts_;
