@@ -91,6 +91,10 @@ def asynchronous(rank, size):
               ("integer parts of a group", parts[1],
                stacked(size, dtype=torch.int64, rows=size + 1).sum(0).tensor_split(size)[rank] * 2)]
     ended = [hvd.poll(scattered), hvd.poll(gathered)]
+    with torch.inference_mode():
+        inference = of(rank)
+        in_inference_mode = hvd.allreduce_async_(inference, op=hvd.Sum, postscale_factor=2.0)
+    cases.append(("started in inference mode", hvd.synchronize(in_inference_mode).clone(), total * 2))
     pending = hvd.allreduce_async(of(rank), op=hvd.Sum)
     while not hvd.poll(pending):
         pass

@@ -7,13 +7,14 @@ from syncopate.horovod.compression import Compression
 from syncopate.horovod.job import global_process_set
 from syncopate.horovod.reductions import Average, Sum, as_torch, checked, chosen, scaled
 from syncopate.torch.memory import ELSEWHERE
+from syncopate.torch.modes import in_callers_modes
 
 
 class Handle:
-    """An operation in progress; `synchronize` returns its result."""
+    """An operation in progress; `synchronize` returns its result, which is made in the modes of torch that the caller had."""
 
     def __init__(self, collectives, work, result):
-        self._collectives, self._work, self._result = collectives, work, result
+        self._collectives, self._work, self._result = collectives, work, in_callers_modes(result)
 
     def ended(self):
         """Whether it has ended, well or not."""

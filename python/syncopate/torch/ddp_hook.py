@@ -10,6 +10,7 @@ import torch
 
 import syncopate
 from syncopate.torch import choosing, meeting, parameters, raising
+from syncopate.torch.modes import in_callers_modes
 
 
 @dataclass
@@ -174,7 +175,7 @@ class HookState:
         placed = [(self._index[parameter], gradient.detach())
                   for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True) if parameter.numel() > 0]
         under_way = _Bucket(placed, bucket.buffer(), bucket.is_last())
-        self._thread.submit(self._carry_out, under_way, time.perf_counter())
+        self._thread.submit(in_callers_modes(self._carry_out), under_way, time.perf_counter())
         return under_way.future
 
     def _begin(self):
@@ -209,7 +210,7 @@ class HookState:
             self.timeline.bucket(ready_s, bucket.buffer.nbytes)
             if self._combiner.codes_ahead:
                 bucket.carry_out("encode", self._combiner.encode, bucket.placed)
-                self._exchanging.submit(self._exchange, bucket)
+                self._exchanging.submit(in_callers_modes(self._exchange), bucket)
             else:
                 bucket.carry_out("exchange", self._combiner.combine, bucket.placed)
                 self._end(bucket)
@@ -226,7 +227,7 @@ class HookState:
     def _exchange(self, bucket):
         with self._errors_to(bucket):
             bucket.carry_out("exchange", self._combiner.exchange)
-            self._thread.submit(self._decode, bucket)
+            self._thread.submit(in_callers_modes(self._decode), bucket)
 
     def _decode(self, bucket):
         with self._errors_to(bucket):

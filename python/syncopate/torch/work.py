@@ -9,6 +9,7 @@ from torch._C._distributed_c10d import Work
 
 import syncopate
 from syncopate.torch import raising
+from syncopate.torch.modes import in_callers_modes
 
 
 class Ended(Work):
@@ -46,15 +47,18 @@ class Ended(Work):
 
 
 class Pending(Work):
-    """Started operations of the group, and what is done with their results: once, on the first thread that needs them."""
+    """Started operations of the group, and what is done with their results: once, on the first thread that needs them.
+
+    That, and the callbacks of the future, run in the modes of torch that the caller had.
+    """
 
     def __init__(self, works, tensors, finish, completions):
         super().__init__()
-        self._works, self._tensors, self._finish = works, tensors, finish
+        self._works, self._tensors, self._finish = works, tensors, finish and in_callers_modes(finish)
         self._completions = completions
         self._once, self._future, self._error = threading.Lock(), None, None
         if finish is not None:
-            works[-1].then(lambda _: self._complete_later(None))
+            works[-1].then(lambda _: self._later(self._end_quietly))
 
     def wait(self, timeout=None):
         """Return when the tensors hold the result; raise the error that names the rank."""
@@ -100,7 +104,8 @@ class Pending(Work):
                 self._deferred = raising.Deferred()
                 begun = torch.futures.Future()
                 self._future = begun.then(self._value)
-                self._works[-1].then(lambda _: self._complete_later(begun))
+                complete = in_callers_modes(begun.set_result)
+                self._works[-1].then(lambda _: self._later(complete, None))
         return self._future
 
     def _value(self, _):
@@ -108,16 +113,13 @@ class Pending(Work):
             self.wait()
         return self._tensors
 
-    def _complete_later(self, begun):
+    def _later(self, call, *arguments):
         try:
-            self._completions.submit(self._complete, begun)
+            self._completions.submit(call, *arguments)
         except RuntimeError:  # the process group or the interpreter has ended: no thread waits
             pass
 
-    def _complete(self, begun):
-        if begun is not None:
-            begun.set_result(None)
-            return
+    def _end_quietly(self):
         try:
             self.wait()
         except Exception:  # noqa: BLE001: `wait` raises it to every caller
