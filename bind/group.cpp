@@ -45,7 +45,7 @@ constexpr const char* kJoinDoc =
     "after which a silent rank counts as lost (2). ranks_per_host: treat this number of neighbouring ranks as one "
     "host; 0: "
     "the "
-    "real hosts.\n\n"
+    "real hosts. while_joining: called without arguments about ten times a second; what it raises ends the call.\n\n"
     "Raises Misuse, Timeout (naming the ranks that are missing), Unauthorized, SystemFailure.";
 
 /// Leaving waits for operations that were started, and so it needs the GIL free and a thread that is not the group's.
@@ -70,7 +70,7 @@ void bind_joining(GroupClass& group) {
       [](std::optional<int> rank, std::optional<int> size, const std::string& rendezvous, const std::string& interface,
          const std::string& secret_file, const std::string& tls, const std::string& transport, Seconds timeout_s,
          Seconds join_timeout_s, Seconds silence_s, std::optional<int> streams, int ranks_per_host,
-         const std::string& cluster, std::optional<bool> checksum) {
+         const std::string& cluster, std::optional<bool> checksum, std::optional<nb::callable> while_joining) {
         GroupOptions options{.rank = rank,
                              .size = size,
                              .rendezvous = rendezvous,
@@ -86,12 +86,16 @@ void bind_joining(GroupClass& group) {
                              .cluster = cluster,
                              .checksum = checksum};
         auto signals = hear(options);
-        return Membership(made_on_own_thread([options] { return Group::join(options); }), std::move(signals));
+        const auto look = [&] {
+          if (while_joining) (*while_joining)();
+        };
+        return Membership(made_on_own_thread([options] { return Group::join(options); }, look), std::move(signals));
       },
       nb::kw_only(), "rank"_a = nb::none(), "size"_a = nb::none(), "rendezvous"_a = "", "interface"_a = "",
       "secret_file"_a = "", "tls"_a = "", "transport"_a = "", "timeout_s"_a = nb::none(),
       "join_timeout_s"_a = nb::none(), "silence_s"_a = nb::none(), "streams"_a = nb::none(), "ranks_per_host"_a = 0,
-      "cluster"_a = "", "checksum"_a = nb::none(), nb::call_policy<Remembered>(), kJoinDoc);
+      "cluster"_a = "", "checksum"_a = nb::none(), "while_joining"_a = nb::none(), nb::call_policy<Remembered>(),
+      kJoinDoc);
   group.def_static(
       "threads",
       [](int size, Seconds timeout_s, int ranks_per_host) {

@@ -22,7 +22,8 @@ void Signals::rethrow_raised() {
   throw nb::python_error(*std::exchange(raised_, std::nullopt));
 }
 
-void wait_in_pieces(const std::function<bool(std::chrono::milliseconds bound)>& is_over) {
+void wait_in_pieces(const std::function<bool(std::chrono::milliseconds bound)>& is_over,
+                    const std::function<void()>& look) {
   while (true) {
     const bool over = [&] {
       const nb::gil_scoped_release release;
@@ -30,6 +31,7 @@ void wait_in_pieces(const std::function<bool(std::chrono::milliseconds bound)>& 
     }();
     if (over) return;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    look();
   }
 }
 

@@ -44,14 +44,16 @@ class Signals final {
   std::optional<nb::python_error> raised_;
 };
 
-/// Waits until `is_over(bound)`, which waits at most `bound`, without the GIL; between calls handlers run. Throws what
-/// a handler raised.
-void wait_in_pieces(const std::function<bool(std::chrono::milliseconds bound)>& is_over);
+/// Waits until `is_over(bound)`, which waits at most `bound`, without the GIL; between calls handlers and `look` run.
+/// Throws what one of these raised.
+void wait_in_pieces(
+    const std::function<bool(std::chrono::milliseconds bound)>& is_over, const std::function<void()>& look = [] {});
 
-/// The result of `make`, which cannot be interrupted and so runs on a thread of its own; if a handler of signals
-/// raises, that thread is left to end within the limit of `make`.
+/// The result of `make`, which cannot be interrupted and so runs on a thread of its own; if a handler of signals or
+/// `look` raises, that thread is left to end within the limit of `make`.
 template <class Make>
-auto made_on_own_thread(Make make) {
+auto made_on_own_thread(
+    Make make, const std::function<void()>& look = [] {}) {
   std::promise<std::invoke_result_t<Make&>> promise;
   auto made = promise.get_future();
   std::thread([make = std::move(make), promise = std::move(promise)]() mutable {
@@ -61,7 +63,8 @@ auto made_on_own_thread(Make make) {
       promise.set_exception(std::current_exception());
     }
   }).detach();
-  wait_in_pieces([&](std::chrono::milliseconds bound) { return made.wait_for(bound) == std::future_status::ready; });
+  wait_in_pieces([&](std::chrono::milliseconds bound) { return made.wait_for(bound) == std::future_status::ready; },
+                 look);
   return made.get();
 }
 

@@ -11,6 +11,7 @@ from syncopate.torch import meeting
 from syncopate.torch.messages import Messages
 from syncopate.torch.moves import Moves
 from syncopate.torch.reducing import Reductions
+from syncopate.torch.sparse import SparseSums
 
 
 class Backend(Reductions, Moves, Messages, c10d.Backend):
@@ -34,6 +35,8 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
         # Futures complete here and not on the group's thread: hooks such as PowerSGD's wait for a second operation in the
         # callback of the first.
         self._completions = ThreadPoolExecutor(4, thread_name_prefix="syncopate")
+        self._sparse_sums = SparseSums(
+            lambda: meeting.join(c10d.PrefixStore("sparse", store), rank, size, self._timeout.total_seconds()))
         self._called = 0
         self._in_use.add(self)
 
@@ -70,6 +73,7 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
     def set_timeout(self, timeout):
         """Set the bound of operations that begin from now on."""
         self.group.set_timeout(timeout.total_seconds())
+        self._sparse_sums.set_timeout(timeout.total_seconds())
         self._timeout = timeout
 
     def _set_sequence_number_for_group(self):
@@ -86,6 +90,7 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
     def shutdown(self):
         """Leave; operations that were started end first."""
         self._in_use.discard(self)
+        self._sparse_sums.close()
         self.group.close()
         self._completions.shutdown(wait=False)
 
@@ -93,3 +98,4 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
         """End every rank's operations with RemoteFailure."""
         if not self.group.closed:
             self.group.abort("its process group was aborted")
+        self._sparse_sums.abort("its process group was aborted")

@@ -1,6 +1,6 @@
 """Where the ranks of a process group meet: rank 0 writes the address into the store that torch gives, and the others read it there."""
 
-import datetime
+import errno
 import ipaddress
 import os
 import secrets
@@ -11,9 +11,11 @@ import torch
 import torch.distributed as dist
 
 import syncopate
+from syncopate.torch.watching import Watch, come, left, named
 
 DEFAULT_TIMEOUT_S = 1800  # torch's
 _REFUSED = "refused:"  # in the place of an address: why rank 0 has none
+_CONNECTING_S = 60  # when all ranks have come
 
 
 def own_group(process_group=None, timeout_s=None):
@@ -54,23 +56,31 @@ def generation(store, rank):
 def join(store, rank, size, timeout_s):
     """Join the group of these ranks. Ranks of one host meet at a name that nobody else knows, others at rank 0's address.
 
-    Raises Timeout, which names the ranks that are missing.
+    Raises Timeout, which names the ranks that are missing; RemoteFailure or PeerLost, soon, if another rank fails or ends.
     """
     deadline = time.monotonic() + timeout_s
+    with Watch(store, rank, size) as watch:
+        meeting = _meeting(store, rank, size, timeout_s, deadline, watch)
+        bound_s = min(left(deadline).total_seconds(), _CONNECTING_S)
+        return syncopate.Group.join(rank=rank, size=size, rendezvous=meeting, timeout_s=timeout_s, join_timeout_s=bound_s,
+                                    while_joining=watch.look)
+
+
+def _meeting(store, rank, size, timeout_s, deadline, watch):
+    """Where the ranks meet, when all have come."""
     hosts = [f"host/{other}" for other in range(size)]
     store.set(hosts[rank], _host())
-    if rank == 0 and _come(store, hosts, deadline):
+    if rank == 0 and watch.come(hosts, deadline):
         is_one_host = len({store.get(host) for host in hosts}) == 1
         store.set("meeting", f"local://{secrets.token_hex(16)}" if is_one_host else _address_or_reason())
-    if not _come(store, ["meeting"], deadline):
+    if not watch.come(["meeting"], deadline):
         missing = [other for other, host in enumerate(hosts) if not store.check([host])] or [0]
-        raise _timeout(f"connecting a group of {size} ranks did not finish within the timeout of {timeout_s:g} s; missing: "
-                       f"{_ranks(missing)}", rank, missing[0])
+        raise named(syncopate.Timeout, f"connecting a group of {size} ranks did not finish within the timeout of {timeout_s:g} s; missing: "
+                    f"{_ranks(missing)}", rank, missing[0])
     meeting = store.get("meeting").decode()
     if meeting.startswith(_REFUSED):
         raise syncopate.Misuse(meeting.removeprefix(_REFUSED))
-    return syncopate.Group.join(rank=rank, size=size, rendezvous=meeting, timeout_s=timeout_s,
-                                join_timeout_s=_left(deadline).total_seconds())
+    return meeting
 
 
 class MonitoredBarrier:
@@ -85,15 +95,15 @@ class MonitoredBarrier:
             self._wait_for_rank_0(timeout_s)
             return
         if timeout_s <= 0:
-            raise _timeout(f"[Rank 0]: Rank 0 timed out in monitoredBarrier after {1000 * timeout_s:.0f} ms.", 0, None)
+            raise named(syncopate.Timeout, f"[Rank 0]: Rank 0 timed out in monitoredBarrier after {1000 * timeout_s:.0f} ms.", 0, None)
         deadline, missing = time.monotonic() + timeout_s, []
         for other in range(1, self._size):
-            if not _come(self._store, [f"here/{other}"], deadline):
+            if not come(self._store, [f"here/{other}"], deadline):
                 missing.append(other)
                 if not names_all:
                     break
         if missing:
-            raise _timeout(f"[Rank 0]: {_ranks(missing).capitalize()} failed to pass monitoredBarrier in {1000 * timeout_s:.0f} ms", 0,
+            raise named(syncopate.Timeout, f"[Rank 0]: {_ranks(missing).capitalize()} failed to pass monitoredBarrier in {1000 * timeout_s:.0f} ms", 0,
                            missing[0])
         for other in range(1, self._size):
             self._store.delete_key(f"here/{other}")
@@ -102,45 +112,27 @@ class MonitoredBarrier:
     def _wait_for_rank_0(self, timeout_s):
         here, passed = f"here/{self._rank}", f"pass/{self._rank}"
         self._store.set(here, "")
-        if _come(self._store, [passed], time.monotonic() + timeout_s):
+        if come(self._store, [passed], time.monotonic() + timeout_s):
             self._store.delete_key(passed)
             return
         self._store.delete_key(here)
-        raise _timeout(f"[Rank {self._rank}]: Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting "
+        raise named(syncopate.Timeout, f"[Rank {self._rank}]: Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting "
                        f"for send/recv from rank 0: no answer in {1000 * timeout_s:.0f} ms. Please check rank 0 logs for faulty rank.",
                        self._rank, 0)
-
-
-def _come(store, keys, deadline):
-    """Whether the keys are in the store by then. Some stores raise a plain RuntimeError when they are not."""
-    try:
-        store.wait(keys, _left(deadline))
-    except RuntimeError:
-        if time.monotonic() < deadline - 0.01:  # stores round to milliseconds
-            raise
-        return False
-    return True
-
-
-def _left(deadline):
-    """Time until then; at least a millisecond, because a store takes none as for ever."""
-    return datetime.timedelta(seconds=max(deadline - time.monotonic(), 1e-3))
 
 
 def _ranks(missing):
     return f"rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
 
 
-def _timeout(text, rank, peer):
-    error = syncopate.Timeout(text)
-    error.rank, error.peer = rank, peer
-    return error
-
-
 def _host():
     """Equal for processes that reach each other by local sockets: one kernel, one network namespace."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip() + os.readlink("/proc/self/ns/net")
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip() + os.readlink("/proc/self/ns/net")
+    except OSError as error:
+        remedy = "; raise the limit (ulimit -n)" if error.errno == errno.EMFILE else ""
+        raise syncopate.SystemFailure(f"cannot read the identity of this host: {error.strerror}{remedy}") from error
 
 
 def _address_or_reason():

@@ -1,17 +1,12 @@
 """The backend's reductions: in place where the library reduces the type itself, else gathered and reduced on every rank."""
 
-import math
-from types import SimpleNamespace
-
 import torch
 from torch._C import _distributed_c10d as c10d
 
 from syncopate.torch.calls import Calls, all_of, collective
-from syncopate.torch.memory import Refusal, require_like, require_pairs, to_change, to_fill, to_send
+from syncopate.torch.memory import Refusal, exported, require_like, require_pairs, to_change, to_fill, to_send
 from syncopate.torch.reduction import movable, native_op, premultiplied, reduced
-from syncopate.torch.work import Ended
-
-_BLOCKING = SimpleNamespace(asyncOp=False)  # torch has such options, but not in all versions with this field
+from syncopate.torch.work import Pending
 
 
 class Reductions(Calls):
@@ -39,27 +34,22 @@ class Reductions(Calls):
         return self._run([call], tensors, opts, finish)
 
     def _sparse_sum(self, tensor, opts):
-        """All ranks' elements are gathered and added: on the caller's thread, because their number must be known first."""
+        """Start adding all ranks' elements; a call that its caller waits for ends with the sum."""
         if opts.reduceOp.op != c10d.ReduceOp.SUM:
             raise Refusal(f"{opts.reduceOp.op.name} of a sparse tensor; allowed: SUM")
         own = tensor.detach().coalesce()
-        lengths = torch.zeros(self.size(), dtype=torch.int64)
-        lengths[self.rank()] = own._nnz()
-        self._run([("allgather", lengths, {})], [], _BLOCKING)
-        places = self._gathered(own.indices().t().contiguous(), lengths.tolist()).t()
-        values = self._gathered(own.values().contiguous(), lengths.tolist())
-        with torch.no_grad():  # not into tensor.detach(), which would get elements of its own
-            tensor.copy_(torch.sparse_coo_tensor(places, values, tensor.shape).coalesce())
-        return Ended([tensor])
+        counts = torch.zeros(self.size(), dtype=torch.int64, device="cpu")
+        counts[self.rank()] = own._nnz()
+        self._called += 1
+        adding = self._sparse_sums.start(self.group.start("allgather", *exported(counts)), counts, own)
 
-    def _gathered(self, rows, lengths):
-        """The rows of all ranks, of which each rank has its own number."""
-        whole = rows.new_empty((sum(lengths), *rows.shape[1:]))
-        whole.split(lengths)[self.rank()].copy_(rows)
-        data, width = movable(whole.view(-1))
-        row = width * math.prod(rows.shape[1:])
-        self._run([("allgather_v", data, {"parts": [row * length for length in lengths]})], [], _BLOCKING)
-        return whole
+        def finish():
+            with torch.no_grad():  # not into tensor.detach(), which would get elements of its own
+                tensor.copy_(adding.sum)
+        work = Pending([adding], [tensor], finish, self._completions)
+        if not getattr(opts, "asyncOp", True):
+            work.wait()
+        return work
 
     @collective
     def allreduce_coalesced(self, tensors, opts=c10d.AllreduceCoalescedOptions()):  # noqa: B008
