@@ -17,8 +17,7 @@ struct Opened {
   Opened() {
     link.attach(std::move(ends.tested), Side::guest);
     std::vector<Event> none;
-    const bool is_given =
-        send_descriptor(ends.peer.socket(), region.memory()) && send_descriptor(ends.peer.socket(), theirs->memory());
+    const bool is_given = send_descriptor(ends.peer.socket(), region.memory()) && theirs->pass(ends.peer.socket());
     link.progress(none);
     hold(is_given && std::as_const(link).open(), "a peer with sealed memory is let in");
   }
