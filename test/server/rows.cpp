@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "optim/reference.hpp"
@@ -56,6 +57,9 @@ class RowJob {
     while (!requests_.empty() || !answers_.empty()) {
       for (const Sent& request : std::exchange(requests_, {}))
         servers_[request.server]->receive(request.worker, request.message);
+      std::size_t bytes = 0;
+      for (const Sent& answer : answers_) bytes += answer.message.body.bytes.size();
+      most_answers = std::max(most_answers, bytes);
       for (const Sent& answer : std::exchange(answers_, {}))
         if (WorkerRows::takes(answer.message.kind)) workers_[answer.worker]->receive(answer.server, answer.message);
     }
@@ -76,6 +80,7 @@ class RowJob {
   ServerTables& server(std::size_t index) { return *servers_[index]; }
 
   std::size_t sent = 0;
+  std::size_t most_answers = 0;  ///< bytes that the servers had sent and no worker had taken
   bool is_cut = false;
 
  private:
@@ -189,6 +194,36 @@ TEST(Rows, ArePushedOnceThoughRequestsAreLostAndRepeated) {
   EXPECT_TRUE(job.worker(0).is_acknowledged());
   EXPECT_EQ(rows, (std::vector<float>{5, 5}));
   EXPECT_EQ(job.pull(0, {9}), (std::vector<float>{5, 5}));
+}
+
+TEST(Rows, OfALargePullAreHeldByAServerAFewAtATime) {
+  constexpr std::size_t kWidth = 256, kRows = 40'000;
+  RowJob job({{.name = "rows", .width = kWidth, .seed = 3}, {.name = "wide", .width = kMostRowWidth}}, 1);
+  std::vector<std::uint64_t> ids(kRows);
+  for (std::size_t i = 0; i < kRows; ++i) ids[i] = i / 2 * 3;  // each comes twice
+  const std::vector<float> rows = job.pull(0, ids);
+  EXPECT_LE(job.most_answers, std::size_t{4} << 20);
+  EXPECT_GT(job.most_answers, std::size_t{3} << 20) << "requests do not wait for each other";
+  for (const std::size_t i : {std::size_t{0}, std::size_t{5001}, kRows - 1})
+    EXPECT_EQ(job.pull(0, {ids[i]}), std::vector(rows.begin() + static_cast<std::ptrdiff_t>(i * kWidth),
+                                                 rows.begin() + static_cast<std::ptrdiff_t>((i + 1) * kWidth)));
+  ids.resize(100);
+  job.pull(1, ids);
+  EXPECT_LE(job.most_answers, std::size_t{8} << 20) << "rows that fill a message each";
+}
+
+TEST(Rows, OfALargePullComeThoughTheStreamBreaksInIt) {
+  RowJob job({{.name = "rows", .width = 1024, .scale = 0}}, 2);
+  std::vector<std::uint64_t> ids(5'000);
+  std::iota(ids.begin(), ids.end(), 0);
+  job.is_cut = true;
+  std::vector<float> rows(ids.size() * 1024, 1.0F);
+  job.worker(0).pull(0, ids, rows);
+  job.is_cut = false;
+  for (const std::size_t server : {0, 1}) job.worker(0).repeat(server);
+  job.deliver();
+  EXPECT_TRUE(job.worker(0).has_pulled());
+  EXPECT_EQ(rows, std::vector<float>(rows.size()));
 }
 
 TEST(Rows, OfAnAbandonedPullAreNotWritten) {

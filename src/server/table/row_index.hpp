@@ -1,46 +1,92 @@
 // RowIndex: where a server keeps the row of an id: a hash table with open addressing.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <vector>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <utility>
 
 #include "base/random.hpp"
 
 namespace syncopate::server {
 
-/// Rows are never removed, so that a free slot ends every search.
+/// Rows are never removed, so that a free slot ends every search. Law: no call takes time in proportion to the number
+/// of rows. While the index grows it has two tables: each insertion moves a few slots, and a search reads both tables.
 class RowIndex final {
  public:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  /// Slots that an insertion moves. A table of n slots replaces one of n / 2, and n / 4 insertions later it is replaced
+  /// itself: 2 would suffice. With more of them searches read both tables for a shorter time.
+  static constexpr std::size_t kMovedAtOnce = 32;
 
   /// The row's place, or kNone.
-  [[nodiscard]] std::uint64_t find(std::uint64_t id) const noexcept { return slots_[slot_of(id)].place; }
-  void prefetch(std::uint64_t id) const noexcept { __builtin_prefetch(&slots_[base::mixed(id) & mask()]); }
+  [[nodiscard]] std::uint64_t find(std::uint64_t id) const noexcept {
+    const std::uint64_t number = table_.slot_of(id).number;
+    return (number == 0 && !smaller_.is_empty() ? smaller_.slot_of(id).number : number) - 1;
+  }
+  void prefetch(std::uint64_t id) const noexcept {
+    table_.prefetch(id);
+    if (!smaller_.is_empty()) smaller_.prefetch(id);
+  }
   /// The id has no place yet.
   void insert(std::uint64_t id, std::uint64_t place) {
-    if (2 * ++size_ > slots_.size()) grow();
-    slots_[slot_of(id)] = {id, place};
+    if (2 * (size_ + 1) > table_.size()) {
+      smaller_ = std::exchange(table_, Table(2 * table_.size()));
+      moved_ = 0;
+    }
+    move_some();
+    table_.slot_of(id) = {id, place + 1};
+    ++size_;
+  }
+  [[nodiscard]] std::size_t slots() const noexcept { return table_.size(); }
+  [[nodiscard]] std::size_t unmoved_slots() const noexcept {
+    return smaller_.is_empty() ? 0 : smaller_.size() - moved_;
   }
 
  private:
   struct Slot {
-    std::uint64_t id = 0, place = kNone;
+    std::uint64_t id;
+    std::uint64_t number;  ///< place + 1; 0: the slot is free
   };
-  [[nodiscard]] std::size_t mask() const noexcept { return slots_.size() - 1; }
-  /// Where the id is, or would be.
-  [[nodiscard]] std::size_t slot_of(std::uint64_t id) const noexcept {
-    std::size_t slot = base::mixed(id) & mask();
-    while (slots_[slot].place != kNone && slots_[slot].id != id) slot = (slot + 1) & mask();
-    return slot;
-  }
-  void grow() {
-    std::vector<Slot> old(2 * slots_.size());
-    old.swap(slots_);
-    for (const Slot& slot : old)
-      if (slot.place != kNone) slots_[slot_of(slot.id)] = slot;
+  /// A power of two of slots, at least half of them free; or none.
+  class Table {
+   public:
+    Table() = default;
+    /// `calloc` leaves it to the kernel to clear the pages of a large table, each at its first use.
+    explicit Table(std::size_t slots) : slots_(static_cast<Slot*>(std::calloc(slots, sizeof(Slot)))), mask_(slots - 1) {
+      if (!slots_) throw std::bad_alloc();
+    }
+    [[nodiscard]] bool is_empty() const noexcept { return !slots_; }
+    [[nodiscard]] std::size_t size() const noexcept { return mask_ + 1; }
+    [[nodiscard]] const Slot& operator[](std::size_t i) const noexcept { return slots_[i]; }
+    /// Where the id is, or would be.
+    [[nodiscard]] Slot& slot_of(std::uint64_t id) const noexcept {
+      std::size_t slot = base::mixed(id) & mask_;
+      while (slots_[slot].number != 0 && slots_[slot].id != id) slot = (slot + 1) & mask_;
+      return slots_[slot];
+    }
+    void prefetch(std::uint64_t id) const noexcept { __builtin_prefetch(&slots_[base::mixed(id) & mask_]); }
+
+   private:
+    struct Free {
+      void operator()(Slot* slots) const noexcept { std::free(slots); }
+    };
+    std::unique_ptr<Slot[], Free> slots_;
+    std::size_t mask_ = 0;
+  };
+
+  void move_some() {
+    if (smaller_.is_empty()) return;
+    for (const std::size_t end = std::min(moved_ + kMovedAtOnce, smaller_.size()); moved_ < end; ++moved_)
+      if (const Slot& slot = smaller_[moved_]; slot.number != 0) table_.slot_of(slot.id) = slot;
+    if (moved_ == smaller_.size()) smaller_ = {};
   }
 
-  std::vector<Slot> slots_ = std::vector<Slot>(1024);  ///< a power of two; at least half of them are free
+  Table table_{1024};
+  Table smaller_;          ///< unchanged since `table_` replaced it; empty: all of its slots are moved
+  std::size_t moved_ = 0;  ///< slots of `smaller_`
   std::size_t size_ = 0;
 };
 

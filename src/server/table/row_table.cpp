@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kIdBytes = sizeof(std::uint64_t);
 /// Rows ahead of the one in use that are fetched into the cache.
 constexpr std::size_t kAhead = 8;
-/// A row has at most four slots of the index.
+/// A row has at most four slots of the index, next to those of the smaller table while the index grows.
 constexpr std::size_t kPlaceBytes = 64;
 
 std::uint64_t id_at(base::ConstBytes ids, std::size_t i) {

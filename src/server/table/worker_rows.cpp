@@ -15,6 +15,15 @@ namespace {
 
 /// Limit of unacknowledged pushes: memory, and how far a worker runs ahead of its servers.
 constexpr std::size_t kMostTravelling = std::size_t{32} << 20;
+/// Memory of an unacknowledged push next to its body: here and in the queue of its stream.
+constexpr std::size_t kPushBytes = 512;
+/// Limit of a worker's unanswered pulls on a server, each of kRowMessageBytes or one row: the answers that wait there.
+constexpr std::size_t kMostPulls = 32;
+
+/// A mark takes none: has_met waits for it, is_acknowledged does not.
+std::size_t travelling_bytes(const Message& push) {
+  return push.kind == MessageKind::mark_rows ? 0 : push.body.bytes.size() + kPushBytes;
+}
 
 /// The ids of these places, then the sum of the gradients of each.
 Payload packed(const RowRules& rules, const RowSplit& split, std::span<const std::uint32_t> places,
@@ -134,8 +143,8 @@ void WorkerRows::send_push(std::size_t server, Message message) {
 void WorkerRows::number_and_send(std::size_t server, Message message) {
   Peer& peer = peers_[server];
   message.version = ++peer.pushes[message.block];
-  travelling_bytes_ += message.body.bytes.size();
-  peer.unacknowledged.push_back(message);
+  travelling_bytes_ += travelling_bytes(message);
+  peer.unacknowledged[{message.block, message.version}] = {++peer.turns, message};
   send_({server, kRowPriority, std::move(message)});
 }
 
@@ -208,21 +217,37 @@ bool WorkerRows::is_acknowledged() const {
 }
 
 void WorkerRows::pull(std::size_t table, std::span<const std::uint64_t> ids, std::span<float> rows) {
-  const RowRules& own = require_fit(table, ids.size(), rows.size());
+  static_cast<void>(require_fit(table, ids.size(), rows.size()));
   const base::Lock lock(mutex_);
   split_.split(ids, servers_);
   out_ = rows;
-  for (const auto& [server, places] : parts_of(RowRules::rows_per_message(own.pushed_bytes()), split_)) {
+  for (std::size_t server = 0; server < servers_; ++server) {
     Peer& peer = peers_[server];
-    const Message message{.kind = MessageKind::pull_rows,
-                          .block = static_cast<std::uint32_t>(table),
-                          .least = static_cast<Clock>(peer.pushes[table]),
-                          .version = ++pulls_,
-                          .body = packed_ids(split_, places)};
-    peer.pulled[message.version] = {message, places};
-    ++unanswered_;
-    send_({server, kRowPriority, message});
+    peer.next_pull = {.kind = MessageKind::pull_rows,
+                      .block = static_cast<std::uint32_t>(table),
+                      .least = static_cast<Clock>(peer.pushes[table])};
+    peer.unrequested = split_.of(server);
+    unanswered_ += peer.unrequested.size();
   }
+  for (bool is_left = true; is_left;) {  // one to every server in turn, so that all are busy
+    is_left = false;
+    for (std::size_t server = 0; server < servers_; ++server) is_left = request_rows(server) || is_left;
+  }
+}
+
+/// Requests the next rows of the current pull. Returns false if none are left, or the server has enough to answer.
+bool WorkerRows::request_rows(std::size_t server) {
+  Peer& peer = peers_[server];
+  if (peer.unrequested.empty() || peer.pulled.size() >= kMostPulls) return false;
+  Message message = peer.next_pull;
+  const std::size_t most = RowRules::rows_per_message(rules_[message.block].pushed_bytes());
+  const auto places = peer.unrequested.first(std::min(most, peer.unrequested.size()));
+  peer.unrequested = peer.unrequested.subspan(places.size());
+  message.version = ++pulls_;
+  message.body = packed_ids(split_, places);
+  peer.pulled[message.version] = {message, places};
+  send_({server, kRowPriority, std::move(message)});
+  return true;
 }
 
 bool WorkerRows::has_pulled() const {
@@ -234,6 +259,7 @@ void WorkerRows::abandon() {
   const base::Lock lock(mutex_);
   for (Peer& peer : peers_) {
     peer.pulled.clear();
+    peer.unrequested = {};
     peer.visit.reset();
   }
   unanswered_ = 0;
@@ -258,12 +284,14 @@ void WorkerRows::acknowledge(std::size_t server, const Message& message) {
   if (message.version > peer.pushes[message.block])
     throw Corrupt(
         fmt::format("server {} acknowledges push {} of {}", server, message.version, peer.pushes[message.block]));
-  std::erase_if(peer.unacknowledged, [&](const Message& sent) SYNCOPATE_REQUIRES(mutex_) {
-    const bool is_applied = sent.block == message.block && sent.version <= message.version;
-    if (is_applied) travelling_bytes_ -= sent.body.bytes.size();
-    if (is_applied && sent.kind == MessageKind::mark_rows && sent.first != 0) --meetings_;
-    return is_applied;
-  });
+  auto& sent = peer.unacknowledged;
+  auto push = sent.lower_bound({message.block, 0});
+  while (push != sent.end() && push->first <= std::pair(message.block, message.version)) {
+    const Message& applied = push->second.message;
+    travelling_bytes_ -= travelling_bytes(applied);
+    if (applied.kind == MessageKind::mark_rows && applied.first != 0) --meetings_;
+    push = sent.erase(push);
+  }
 }
 
 /// Ignores the second answer to a request that was sent twice, and the answer to an abandoned one.
@@ -282,8 +310,9 @@ void WorkerRows::take_rows(std::size_t server, const Message& message) {
       std::memcpy(out_.data() + place * width, row, row_bytes);
     row += row_bytes;
   }
+  unanswered_ -= places.size();
   pulled.erase(found);
-  --unanswered_;
+  request_rows(server);
 }
 
 void WorkerRows::take_slab(std::size_t server, const Message& message) {
@@ -311,7 +340,10 @@ void WorkerRows::take_slab(std::size_t server, const Message& message) {
 void WorkerRows::repeat(std::size_t server) {
   const base::Lock lock(mutex_);
   const Peer& peer = peers_[server];
-  for (const Message& message : peer.unacknowledged) send_({server, kRowPriority, message});
+  std::vector<const Pushed*> pushes;
+  for (const auto& [number, push] : peer.unacknowledged) pushes.push_back(&push);
+  std::ranges::sort(pushes, {}, &Pushed::turn);
+  for (const Pushed* push : pushes) send_({server, kRowPriority, push->message});
   for (const auto& [number, pulled] : peer.pulled) send_({server, kRowPriority, pulled.message});
   if (peer.visit) send_({server, kRowPriority, *peer.visit});
 }

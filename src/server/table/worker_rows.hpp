@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.hpp"
@@ -36,7 +36,8 @@ class WorkerRows final {
   /// The servers have acknowledged all pushes.
   [[nodiscard]] bool is_acknowledged() const;
   /// Requests the rows of these ids. `ids` and `rows`, which `receive` writes, must live until `has_pulled` or
-  /// `abandon`. Throws Misuse as `push`.
+  /// `abandon`. A server has a limited number of requests at a time, so that it holds few answers: `receive` sends the
+  /// next ones. Throws Misuse as `push`.
   void pull(std::size_t table, std::span<const std::uint64_t> ids, std::span<float> rows);
   [[nodiscard]] bool has_pulled() const;
   void abandon();  ///< of pulls and visits: late answers are ignored
@@ -73,18 +74,27 @@ class WorkerRows final {
     Message message{};
     std::span<const std::uint32_t> places{};  ///< in the call, of the first occurrence of each id
   };
+  struct Pushed {
+    std::uint64_t turn = 0;  ///< in the order in which pushes to the server are sent
+    Message message{};
+  };
   struct Peer {
-    std::vector<std::uint64_t> pushes;       ///< sent so far, by table
-    std::deque<Message> unacknowledged;      ///< in their order
-    std::map<std::uint64_t, Pulled> pulled;  ///< unanswered, by Message::version
-    std::optional<Message> visit{};          ///< unanswered
-    Clock snapshot_every = 0, marked = 0;    ///< steps; 0: the server writes no snapshots
+    std::vector<std::uint64_t> pushes;  ///< sent so far, by table
+    std::uint64_t turns = 0;            ///< pushes sent so far
+    /// By table and number, so that an acknowledgement finds the pushes that it ends.
+    std::map<std::pair<std::uint32_t, std::uint64_t>, Pushed> unacknowledged;
+    std::map<std::uint64_t, Pulled> pulled;        ///< unanswered, by Message::version
+    Message next_pull{};                           ///< without its number and ids
+    std::span<const std::uint32_t> unrequested{};  ///< places of the current pull whose requests are to come
+    std::optional<Message> visit{};                ///< unanswered
+    Clock snapshot_every = 0, marked = 0;          ///< steps; 0: the server writes no snapshots
   };
   [[nodiscard]] const RowRules& require_fit(std::size_t table, std::size_t ids, std::size_t floats) const;
   void send_push(std::size_t server, Message message);
   void number_and_send(std::size_t server, Message message) SYNCOPATE_REQUIRES(mutex_);
   void mark(std::size_t server, std::size_t table, Clock steps, bool meets) SYNCOPATE_REQUIRES(mutex_);
   void acknowledge(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
+  bool request_rows(std::size_t server) SYNCOPATE_REQUIRES(mutex_);
   void take_rows(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
   void take_slab(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
 
@@ -96,7 +106,7 @@ class WorkerRows final {
   mutable base::Mutex mutex_;
   std::vector<Peer> peers_ SYNCOPATE_GUARDED_BY(mutex_);  ///< by server
   std::size_t travelling_bytes_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
-  std::size_t unanswered_ SYNCOPATE_GUARDED_BY(mutex_) = 0;  ///< pulls
+  std::size_t unanswered_ SYNCOPATE_GUARDED_BY(mutex_) = 0;  ///< rows of the current pull
   std::size_t meetings_ SYNCOPATE_GUARDED_BY(mutex_) = 0;    ///< unacknowledged marks of meetings
   std::optional<Visited> visited_ SYNCOPATE_GUARDED_BY(mutex_);
   std::uint64_t pulls_ SYNCOPATE_GUARDED_BY(mutex_) = 0;

@@ -1,0 +1,33 @@
+// The index of rows: no insertion takes long, and every row is found while the index grows.
+#include "server/table/row_index.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace syncopate::server {
+namespace {
+
+/// A table of n slots has many rows to move when it doubles, and an insertion moves few of them.
+TEST(RowIndexes, GrowByALimitedNumberOfSlotsInEachInsertion) {
+  RowIndex index;
+  std::size_t slots = index.slots(), unmoved = 0, growths = 0;
+  for (std::uint64_t i = 0; i < 200'000; ++i) {
+    ASSERT_EQ(index.find(i * i), RowIndex::kNone);
+    index.insert(i * i, i);
+    if (index.slots() != slots) {
+      ASSERT_EQ(unmoved, 0U) << "the table before has not moved yet";
+      ASSERT_EQ(index.slots(), 2 * slots);
+      unmoved = std::exchange(slots, index.slots());
+      ++growths;
+    }
+    ASSERT_LE(unmoved - index.unmoved_slots(), RowIndex::kMovedAtOnce) << "insertion " << i;
+    unmoved = index.unmoved_slots();
+    for (const std::uint64_t place : {std::uint64_t{0}, i / 3, i / 2, i}) ASSERT_EQ(index.find(place * place), place);
+  }
+  EXPECT_GT(growths, 5U);
+  for (std::uint64_t i = 0; i < 200'000; ++i) ASSERT_EQ(index.find(i * i), i);
+}
+
+}  // namespace
+}  // namespace syncopate::server
