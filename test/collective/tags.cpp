@@ -135,6 +135,55 @@ TEST(Tags, AreFoundByAReceiveThatIsCalledDuringTheirArrival) {
       kSoon);
 }
 
+TEST(Tags, OfAKeptMessageAreTakenBeforeThoseOfStartedReceives) {
+  test::on_every_transport(
+      2,
+      [](Group& group) {
+        for (int tag = 1; tag <= 3 && group.rank() == 0; ++tag) send(group, 1, std::span(&tag, 1), {.tag = tag});
+        if (group.rank() == 0) return;
+        int one = 0, two = 0, three = 0;
+        recv(group, 0, std::span(&two, 1), {.tag = 2});
+        recv(group, 0, std::span(&one, 1), {.tag = 1});
+        start_recv(group, 0, std::span(&three, 1), {.tag = 3}).wait();
+        EXPECT_EQ(std::tuple(one, two, three), std::tuple(1, 2, 3));
+      },
+      kSoon);
+}
+
+/// A search among all kept messages, or among all receives, would take minutes.
+TEST(Tags, OfManyMessagesMatchInTheOppositeOrder) {
+  constexpr int kMany = 100'000;
+  const auto send_all = [](Group& group) {
+    for (int tag = 0; tag < kMany; ++tag) send(group, 1, std::span(&tag, 1), {.tag = tag});
+  };
+  const auto receive_kept = [](Group& group) {
+    for (int tag = kMany - 1, data = 0; tag >= 0; --tag) {
+      recv(group, 0, std::span(&data, 1), {.tag = tag});
+      ASSERT_EQ(data, tag);
+    }
+  };
+  test::on_groups(
+      2,
+      [&](Group& group) {
+        group.rank() == 0 ? send_all(group) : receive_kept(group);
+        barrier(group);
+        int ready = kMany;
+        if (group.rank() == 0) {
+          recv(group, 1, std::span(&ready, 1), {.tag = kMany});
+          return send_all(group);
+        }
+        std::vector<int> data(kMany);
+        std::vector<Work> works;
+        for (int tag = kMany - 1; tag >= 0; --tag)
+          works.push_back(
+              start_recv(group, 0, std::span(data).subspan(static_cast<std::size_t>(tag), 1), {.tag = tag}));
+        works.push_back(start_send(group, 0, std::span(&ready, 1), {.tag = kMany}));
+        for (Work& work : works) work.wait();
+        for (int tag = 0; tag < kMany; ++tag) ASSERT_EQ(data[static_cast<std::size_t>(tag)], tag);
+      },
+      kSoon);
+}
+
 TEST(Tags, StayKeptAcrossCollectives) {
   test::on_every_transport(
       2,

@@ -20,8 +20,9 @@ void Group::Impl::run_message(const Request& request) {
   try {
     check_health();
     queues_->add(0, request);
-    while (!queues_->empty())
+    do {  // a message that has ended in `add` is taken as well: the queues are those of started messages too
       if (queues_->wait(request.patience, next_look(base::kNever)).empty()) poll_callback();
+    } while (!queues_->empty());
   } catch (const std::exception& error) {
     give_up(error);
     raise_failure(text_of(request, endpoint_.rank), request.options.name);

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "syncopate/error.hpp"
@@ -76,6 +77,8 @@ void MessageQueues::add_leg(std::pair<int, int> way, Leg leg) {
   if (queue == nullptr) queue = &queues_.emplace_back(way.first, way.second, queues_.size(), *this);
   if (take_unmatched(*queue, leg)) return;
   queue->legs.push_back(std::move(leg));
+  if (const auto last = std::prev(queue->legs.end()); !queue->sends && last->tag)
+    queue->by_tag.emplace(*last->tag, last);
   if (queue->legs.size() > 1) return;
   queue->deadline = deadline_from_now();
   begin(*queue);
@@ -111,7 +114,7 @@ void MessageQueues::finish(Queue& queue) {
   while (!queue.legs.empty() && queue.execution.done()) {
     if (queue.phase == Phase::envelope && follow(queue)) continue;
     if (queue.sends || queue.phase == Phase::whole)
-      end(queue, queue.legs.front().message);
+      end(queue, queue.legs.begin());
     else
       deliver(queue);
     if (!queue.legs.empty()) begin(queue);
@@ -137,10 +140,10 @@ std::byte* MessageQueues::open(Queue& queue) {
   const Envelope envelope = Envelope::decode(queue.wire);
   queue.arriving = {envelope, nullptr};
   queue.owner.reset();
-  if (const auto leg = std::ranges::find(queue.legs, envelope.tag, &Leg::tag); leg != queue.legs.end()) {
-    check_length(queue, *leg, envelope);
-    queue.owner = leg->message;
-    return leg->received.bytes().data();
+  if (const auto leg = receive_of(queue, envelope.tag)) {
+    check_length(queue, **leg, envelope);
+    queue.owner = leg;
+    return (*leg)->received.bytes().data();
   }
   reserve(queue, envelope);
   queue.arriving.elements = std::make_unique_for_overwrite<std::byte[]>(envelope.bytes());
@@ -151,23 +154,23 @@ std::byte* MessageQueues::open(Queue& queue) {
 /// arrived.
 void MessageQueues::deliver(Queue& queue) {
   if (queue.owner) return end(queue, *queue.owner);
-  queue.unmatched.push_back(std::move(queue.arriving));
-  const std::int64_t tag = queue.unmatched.back().envelope.tag;
-  const auto leg = std::ranges::find(queue.legs, tag, &Leg::tag);
-  if (leg == queue.legs.end() || !take_unmatched(queue, *leg)) return;
-  queue.legs.erase(leg);
+  const std::int64_t tag = queue.arriving.envelope.tag;
+  queue.unmatched.emplace(tag, std::move(queue.arriving));
+  const auto leg = receive_of(queue, tag);
+  if (!leg || !take_unmatched(queue, **leg)) return;
+  remove(queue, *leg);
   queue.deadline = deadline_from_now();
 }
 
 /// Ends a receive whose message has arrived before it.
 bool MessageQueues::take_unmatched(Queue& queue, const Leg& leg) {
   if (queue.unmatched.empty() || !leg.tag) return false;
-  const auto is_its = [&](const Unmatched& message) { return message.envelope.tag == *leg.tag; };
-  const auto found = std::ranges::find_if(queue.unmatched, is_its);
-  if (found == queue.unmatched.end()) return false;
-  check_length(queue, leg, found->envelope);
-  std::copy_n(found->elements.get(), found->envelope.bytes(), leg.received.bytes().data());
-  release(found->envelope);
+  const auto found = queue.unmatched.lower_bound(*leg.tag);
+  if (found == queue.unmatched.end() || found->first != *leg.tag) return false;
+  const auto& [envelope, elements] = found->second;
+  check_length(queue, leg, envelope);
+  std::copy_n(elements.get(), envelope.bytes(), leg.received.bytes().data());
+  release(envelope);
   queue.unmatched.erase(found);
   end_leg(leg.message);
   return true;
@@ -197,8 +200,22 @@ void MessageQueues::release(const Envelope& envelope) noexcept {
   unmatched_bytes_ -= envelope.bytes() + sizeof(Unmatched);
 }
 
-void MessageQueues::end(Queue& queue, std::uint64_t message) {
-  queue.legs.erase(std::ranges::find(queue.legs, message, &Leg::message));
+/// The earliest with this tag.
+std::optional<std::list<MessageQueues::Leg>::iterator> MessageQueues::receive_of(Queue& queue, std::int64_t tag) {
+  const auto found = queue.by_tag.lower_bound(tag);
+  if (found == queue.by_tag.end() || found->first != tag) return std::nullopt;
+  return found->second;
+}
+
+/// A receive is the earliest with its tag.
+void MessageQueues::remove(Queue& queue, std::list<Leg>::iterator leg) {
+  if (!queue.sends && leg->tag) queue.by_tag.erase(queue.by_tag.lower_bound(*leg->tag));
+  queue.legs.erase(leg);
+}
+
+void MessageQueues::end(Queue& queue, std::list<Leg>::iterator leg) {
+  const std::uint64_t message = leg->message;
+  remove(queue, leg);
   queue.deadline = deadline_from_now();
   end_leg(message);
 }
@@ -247,14 +264,15 @@ std::string MessageQueues::text_of_unmatched(const Queue& queue) {
   constexpr std::size_t kShown = 8;
   if (queue.unmatched.empty()) return {};
   std::vector<std::int64_t> tags;
-  for (const Unmatched& message : queue.unmatched)
-    if (tags.size() < kShown) tags.push_back(message.envelope.tag);
+  for (const auto& [tag, message] : queue.unmatched)
+    if (tags.size() < kShown) tags.push_back(tag);
   return fmt::format(", {} of whose messages no receive has taken (tags {}{})", queue.unmatched.size(),
                      fmt::join(tags, ", "), queue.unmatched.size() > kShown ? " …" : "");
 }
 
 void MessageQueues::clear() noexcept {
   for (Queue& queue : queues_) {
+    queue.by_tag.clear();
     queue.legs.clear();
     queue.unmatched.clear();
   }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -95,15 +96,17 @@ class MessageQueues final {
     std::uint64_t first_token;
     plan::Program program;
     engine::Execution execution;
-    std::uint64_t count = 0;                          ///< messages begun so far
-    std::deque<Leg> legs{};                           ///< not empty: something is in progress
+    std::uint64_t count = 0;  ///< messages begun so far
+    std::list<Leg> legs{};    ///< not empty: something is in progress
+    /// Receives by tag, so that none is searched for among many; equal tags in the order of the calls.
+    std::multimap<std::int64_t, std::list<Leg>::iterator> by_tag{};
     transport::membership::OperationRecord record{};  ///< record of the front leg
     base::Time deadline = base::kNever;
     Phase phase = Phase::whole;
-    Envelope::Wire wire{};               ///< of the message in progress
-    Unmatched arriving{};                ///< receives: its envelope, and its elements if it has no receive
-    std::optional<std::uint64_t> owner;  ///< receives: the message of the leg that it belongs to
-    std::deque<Unmatched> unmatched{};   ///< in the order of arrival
+    Envelope::Wire wire{};                          ///< of the message in progress
+    Unmatched arriving{};                           ///< receives: its envelope, and its elements if it has no receive
+    std::optional<std::list<Leg>::iterator> owner;  ///< receives: the leg that it belongs to
+    std::multimap<std::int64_t, Unmatched> unmatched{};  ///< by tag; equal ones in the order of arrival
   };
 
   void add_leg(std::pair<int, int> way, Leg leg);
@@ -117,7 +120,9 @@ class MessageQueues final {
   void check_length(const Queue& queue, const Leg& leg, const Envelope& sent) const;
   void reserve(const Queue& queue, const Envelope& envelope);
   void release(const Envelope& envelope) noexcept;
-  void end(Queue& queue, std::uint64_t message);
+  [[nodiscard]] static std::optional<std::list<Leg>::iterator> receive_of(Queue& queue, std::int64_t tag);
+  static void remove(Queue& queue, std::list<Leg>::iterator leg);
+  void end(Queue& queue, std::list<Leg>::iterator leg);
   void end_leg(std::uint64_t message);
   [[nodiscard]] base::Time deadline_from_now() const;
   [[nodiscard]] base::Time first_deadline() const noexcept;
