@@ -7,6 +7,7 @@
 
 #include "server/process/replica_keeper.hpp"
 #include "server/table/setup.hpp"
+#include "set_clock.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::server {
@@ -16,15 +17,6 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kMemory = std::size_t{1} << 20;
 constexpr base::Duration kBound = 6s;
-
-class SetClock final : public base::Clock {
- public:
-  explicit SetClock(const base::Time& time) : time_(time) {}
-  [[nodiscard]] base::Time now() const override { return time_; }
-
- private:
-  const base::Time& time_;
-};
 
 /// Everything that the other end of a stream has received.
 struct Received {
@@ -103,7 +95,7 @@ class Keeper : public testing::Test {
   }
 
   base::Time now{};
-  ReplicaKeeper keeper{0, kMemory, kBound, {.level = LogLevel::off}, {}, std::make_unique<SetClock>(now)};
+  ReplicaKeeper keeper{0, kMemory, kBound, {.level = LogLevel::off}, {}, std::make_unique<test::SetClock>(now)};
   Process healthy{.number = 1}, other{.number = 2};
 };
 
@@ -163,7 +155,7 @@ TEST_F(Keeper, LetsTheServerReplaceItsOwnStreamWhileAnotherProcessWaits) {
 }
 
 TEST_F(Keeper, WithoutAReplicaPrefersTheProcessThatHasTables) {
-  ReplicaKeeper restarted{0, kMemory, kBound, {.level = LogLevel::off}, {}, std::make_unique<SetClock>(now)};
+  ReplicaKeeper restarted{0, kMemory, kBound, {.level = LogLevel::off}, {}, std::make_unique<test::SetClock>(now)};
   other.claim(restarted, RelayKind::claim_empty);
   EXPECT_TRUE(other.received.has(RelayKind::holds));
   healthy.claim(restarted, RelayKind::claim);

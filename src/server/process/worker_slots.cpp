@@ -29,7 +29,7 @@ std::uint64_t WorkerSlots::occupy(WorkerSlot& slot, std::shared_ptr<streams::Str
   }
   slot.stream = std::move(stream);
   slot.process = process;
-  slot.is_given_up = false;
+  slot.is_given_up = slot.has_finished = slot.was_extended = false;
   slot.first.reset();
   changed_.notify_all();
   return ++slot.life;
@@ -39,7 +39,9 @@ void WorkerSlots::expect(std::size_t worker, int change) {
   const base::Lock lock(mutex_);
   WorkerSlot& slot = slots_[worker];
   slot.expected += change;
-  if (slot.expected == 0 && !slot.stream) slot.away_since = clock_->now();
+  if (slot.stream) return;
+  const bool begins = change > 0 && !std::exchange(slot.was_extended, true);
+  if (begins || (slot.life == 0 && slot.expected == 0)) slot.away_since = clock_->now();
 }
 
 bool WorkerSlots::admit(std::size_t worker, std::uint64_t life, std::size_t bytes, Message& message) {
@@ -158,11 +160,10 @@ std::vector<std::size_t> WorkerSlots::overdue(std::size_t workers) {
   const base::Time now = clock_->now();
   if (!began_) began_ = now;
   for (std::size_t worker = 0; worker < workers; ++worker) {
-    const bool is_known = slots_.contains(worker);
     WorkerSlot& slot = slots_[worker];
-    if (!is_known) slot.away_since = *began_;
-    if (slot.stream || slot.expected > 0 || slot.is_given_up || slot.has_finished || now - slot.away_since < patience_)
-      continue;
+    const bool begins = slot.life == 0 && slot.expected > 0;  // a process that never had the slot
+    const base::Time since = std::max(slot.away_since, *began_);
+    if (slot.stream || begins || slot.is_given_up || slot.has_finished || now - since < patience_) continue;
     slot.is_given_up = true;
     given_up.push_back(worker);
   }

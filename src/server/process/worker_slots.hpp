@@ -30,7 +30,9 @@ class WorkerSlots final {
   /// As `take`, if the worker is away or `process` already has its stream. Empty: another process has it.
   [[nodiscard]] std::optional<std::uint64_t> take_free(std::size_t worker, std::shared_ptr<streams::Stream> stream,
                                                        std::uint64_t process);
-  /// Counts streams of that worker that have not taken its slot yet; while there are any it is not given up.
+  /// Counts streams of that worker that have not taken its slot yet. A worker that never had its slot is not given up
+  /// while there are any. Otherwise the patience restarts with the first one since the worker is away, and not with
+  /// later ones: the process that replaces the worker may never take the slot.
   void expect(std::size_t worker, int change);
   /// A message of `bytes` bytes has arrived. False if it came late, on an earlier stream. Before `open` the message is
   /// kept instead; a worker sends only one before it is answered.
@@ -74,6 +76,7 @@ class WorkerSlots final {
     int expected = 0;                           ///< streams that have not taken the slot
     base::Time away_since{};
     bool is_given_up = false, has_finished = false;
+    bool was_extended = false;       ///< its patience, since `away_since`
     std::optional<Message> first{};  ///< arrived before `open`
   };
   void turn_away(WorkerSlot& slot, const Message& refusal) SYNCOPATE_REQUIRES(mutex_);

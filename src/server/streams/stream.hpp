@@ -90,7 +90,7 @@ struct EndOptions {
   base::Duration patience = std::chrono::seconds(10);  ///< limit of a handshake at the end that accepts
   /// The loop polls for this long after a small message before it sleeps.
   base::Duration spin = transport::connect::kSpin;
-  Log log = {};
+  syncopate::Log log = {};
 };
 
 }  // namespace syncopate::server::streams
