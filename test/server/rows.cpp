@@ -260,7 +260,7 @@ TEST_F(OfRows, PushesAreTakenInTheOrderOfTheirNumbers) {
   EXPECT_EQ(push(table_, 0, 1, {1}), RowTable::Taken::repeated);
   EXPECT_EQ(push(table_, 0, 2, {1}), RowTable::Taken::applied);
   EXPECT_EQ(push(table_, 1, 1, {1}), RowTable::Taken::applied) << "another worker";
-  table_.marks().join(1, 0);
+  table_.marks().join(1, 0, 7);
   EXPECT_EQ(push(table_, 1, 1, {1}), RowTable::Taken::applied) << "another process";
   EXPECT_EQ(table_.marks().applied_of(0), 2U);
   EXPECT_EQ(table_.rows(), 1U);
@@ -309,44 +309,6 @@ TEST_F(OfRows, AnImageStaysAsItIsThoughTheTableChanges) {
   EXPECT_NE(pull(table_, {1, 2, 3}), before);
 }
 
-TEST_F(OfRows, WorkersMeetWhenAllThatTakePartHaveCome) {
-  const auto mark = [&](std::size_t worker, std::uint64_t number, Clock steps, bool meets) {
-    return table_.push(worker,
-                       {.kind = MessageKind::mark_rows, .first = meets ? 1 : 0, .last = steps, .version = number});
-  };
-  RowMarks& marks = table_.marks();
-  EXPECT_EQ(mark(0, 1, 4, true), RowTable::Taken::applied);
-  EXPECT_EQ(mark(0, 1, 4, true), RowTable::Taken::repeated);
-  EXPECT_FALSE(marks.has_met(0));
-  EXPECT_TRUE(marks.has_met(1));
-  EXPECT_EQ(marks.ended(), 0);
-  EXPECT_EQ(mark(1, 1, 6, false), RowTable::Taken::applied);
-  EXPECT_FALSE(marks.has_met(0)) << "a mark of steps does not count as a meeting";
-  EXPECT_EQ(marks.ended(), 4);
-  EXPECT_EQ(mark(1, 2, 0, true), RowTable::Taken::applied);
-  EXPECT_TRUE(marks.has_met(0));
-  EXPECT_EQ(mark(0, 2, 8, true), RowTable::Taken::applied);
-  EXPECT_FALSE(marks.has_met(0));
-  marks.leave(1);
-  EXPECT_TRUE(marks.has_met(0));
-  EXPECT_EQ(marks.ended(), 8);
-  marks.come_back(1);
-  EXPECT_TRUE(marks.has_met(0)) << "it is waited for from the next meeting on";
-  EXPECT_EQ(marks.ended(), 6);
-  EXPECT_EQ(mark(0, 3, 0, true), RowTable::Taken::applied);
-  EXPECT_FALSE(marks.has_met(0));
-  marks.join(1, 7);
-  EXPECT_FALSE(marks.has_met(0)) << "another process of a worker that takes part is waited for";
-  marks.leave(1);
-  marks.join(1, 7);
-  EXPECT_TRUE(marks.has_met(0));
-  EXPECT_EQ(marks.ended(), 7);
-  EXPECT_EQ(marks.applied_of(1), 0U);
-  marks.leave(0);
-  marks.leave(1);
-  EXPECT_EQ(marks.ended(), std::nullopt);
-}
-
 TEST_F(OfRows, MalformedMessagesAreRefused) {
   const auto is_refused = [&](std::size_t bytes, double rate) {
     try {
@@ -372,7 +334,7 @@ TEST_F(OfRows, MalformedMessagesAreRefused) {
   EXPECT_THROW(
       static_cast<void>(table_.push(0, {.kind = MessageKind::mark_rows, .version = 1, .body = payload_of("x")})),
       Corrupt);
-  for (const auto& [bytes, part] : {std::pair{71, 0}, {73, 0}, {39, 1}, {1, 2}})
+  for (const auto& [bytes, part] : {std::pair{103, 0}, {105, 0}, {39, 1}, {1, 2}})
     EXPECT_THROW(table_.restore(payload_of(std::string(static_cast<std::size_t>(bytes), 'x')).bytes,
                                 static_cast<std::uint64_t>(part)),
                  Corrupt)

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "service/child.hpp"
 #include "service/job.hpp"
 #include "syncopate/error.hpp"
 
@@ -87,6 +88,90 @@ TEST(Newcomers, TakeThePlaceOfAWorkerThatIsLost) {
   first.leave();
   newcomer.join();
   EXPECT_EQ(second.worker().steps(), 4);
+}
+
+TEST(Newcomers, ThatOnlyConnectDoNotStopTheOthersBeyondThePatience) {
+  ServerOptions server;
+  server.patience = 300ms;
+  Servers servers(1, server);
+  WorkerOptions options{.servers = {}, .workers = 2};
+  const auto all = programs(servers, options);
+  {
+    std::vector<std::jthread> threads;
+    for (const auto& program : all)
+      threads.emplace_back([&] {
+        program->start();
+        program->step();
+      });
+  }
+  all[1]->leave();
+  options.worker = 1;
+  Program replacement(servers, options);
+  replacement.connect();
+  all[0]->go_on(4);
+  EXPECT_EQ(all[0]->worker().steps(), 4);
+}
+
+TEST(Newcomers, OfAWorkerThatHasFinishedAreGivenUpAsEveryOther) {
+  ServerOptions server;
+  server.patience = 300ms;
+  Servers servers(1, server);
+  WorkerOptions options{.servers = {}, .workers = 2, .consistency = "ssp:1"};
+  const auto all = programs(servers, options);
+  {
+    std::vector<std::jthread> threads;
+    for (const auto& program : all) threads.emplace_back([&] { program->start(); });
+  }
+  all[1]->go_on(0);
+  all[0]->step();
+  options.worker = 1;
+  Program again(servers, options);
+  again.start();
+  EXPECT_FALSE(servers[0].wait_for_end(0ms));
+  again.leave();
+  all[0]->go_on(6);
+  EXPECT_TRUE(servers[0].wait_for_end(1h)) << "worker 1 was given up";
+}
+
+/// A worker of one table of rows.
+std::unique_ptr<TableWorker> row_worker(const std::vector<std::string>& servers) {
+  WorkerOptions options{.servers = servers, .consistency = "tap"};
+  options.access.silence = 1s;
+  options.log.level = LogLevel::off;
+  auto worker = TableWorker::connect(options);
+  worker->create_rows({.name = "rows", .width = 1, .scale = 0});
+  worker->start();
+  return worker;
+}
+
+constexpr char kAddress[] = "SYNCOPATE_TEST_ADDRESS";
+constexpr int kRefused = 7;
+
+/// Not a test: the body of a Child, which pushes rows until it is refused.
+TEST(Newcomers, DISABLED_PushRows) {
+  const auto worker = row_worker({std::getenv(kAddress)});
+  try {
+    for (;;) {
+      worker->push_rows(0, std::vector<std::uint64_t>{1}, std::vector<float>{-1}, 1);
+      worker->flush();
+    }
+  } catch (const Mismatch& error) {
+    const bool is_right = std::string(error.what()).find("another one has taken its place") != std::string::npos;
+    ::_exit(is_right ? kRefused : 1);
+  }
+}
+
+TEST(Newcomers, OfAStoppedWorkerKeepItsPlaceThoughTheyEndBeforeItContinues) {
+  Servers servers(1);
+  Child first("Newcomers.DISABLED_PushRows", {{kAddress, servers.addresses()[0]}});
+  while (servers[0].status().kept_bytes == 0) std::this_thread::yield();
+  first.stop();
+  auto second = row_worker(servers.addresses());
+  for (int push = 0; push < 3; ++push) second->push_rows(0, std::vector<std::uint64_t>{1}, std::vector<float>{-1}, 1);
+  second->flush();
+  second.reset();
+  first.signal(SIGCONT);
+  EXPECT_EQ(first.await_exit(), kRefused);
 }
 
 }  // namespace

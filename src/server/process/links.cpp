@@ -184,14 +184,17 @@ void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
     if (!is_welcome && !link.is_welcome)
       return;  // meant for the worker's previous process; the server repeats it after the welcome
     statistics_.pulled_bytes += length - kHeadBytes;
-    if (is_welcome) {
-      link.is_welcome = true;
-      link.welcome = message;
-      newest_ = std::max(newest_, message.least);
-      renewed = renewed_;
-    }
   }
-  take_(server, std::move(message));
+  take_(server, message);  // a welcome too before it counts: the worker that waits for it then has its contents
+  if (is_welcome) {
+    const base::Lock lock(mutex_);
+    Link& link = links_[server];
+    if (link.life != life) return;
+    link.is_welcome = true;
+    link.welcome = message;
+    newest_ = std::max(newest_, message.least);
+    renewed = renewed_;
+  }
   if (renewed) renewed(server);
   const base::Lock lock(mutex_);
   ++arrivals_;

@@ -65,15 +65,4 @@ void ServerTables::restore(const Setup& setup, Clock step, std::span<const Paylo
   job_.with([&](auto& job) { job = made; });
 }
 
-/// Refuses a worker that was here before the snapshot's job restarted: it has steps that the snapshot lacks.
-void ServerTables::meet(Job& job, std::size_t worker, const Message& message) const {
-  if (job.restored.empty()) return;
-  if (message.last == 0 && !job.met[worker])
-    throw PeerLost(
-        fmt::format("server {} was restarted from {}: later updates are lost; restart the workers; "
-                    "they resume from there",
-                    server_, job.restored));
-  job.met[worker] = true;
-}
-
 }  // namespace syncopate::server

@@ -58,6 +58,7 @@ Payload ServerBlock::image() const {
     for (const auto& state : state_) write(writer, std::as_bytes(std::span(state)));
   for (const WorkerState& worker_state : workers_) {
     writer.number(static_cast<std::uint8_t>(worker_state.takes_part));
+    writer.number(worker_state.process);
     writer.number(worker_state.applied);
     writer.number(worker_state.clock);
     writer.number(static_cast<std::uint8_t>(worker_state.held.has_value()));
@@ -80,6 +81,7 @@ void ServerBlock::restore(base::ConstBytes image) {
   for (WorkerState& worker_state : workers_) {
     worker_state = {};
     worker_state.takes_part = reader.number<std::uint8_t>() != 0;
+    worker_state.process = reader.number<std::uint64_t>();
     worker_state.applied = reader.number<Clock>();
     worker_state.clock = reader.number<Clock>();
     if (reader.number<std::uint8_t>() == 0) continue;

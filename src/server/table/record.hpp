@@ -17,14 +17,14 @@ enum class Event : std::uint8_t {
   push,       ///< ServerBlock::take
   leave,
   come_back,
-  join,  ///< from step message.first
+  join,  ///< from step message.first, process message.version
   show,  ///< ServerBlock::show: the next version of the state sent to workers
   step,  ///< ServerBlock::finish_step with the trust ratio message.rate
   // Changes of tables of rows:
   image_of_rows,  ///< message.body: part message.version of the image of table message.block; message.last: 1 for the
                   ///< last part
   push_rows,      ///< RowTable::push
-  join_rows,      ///< RowMarks::join, from step message.first
+  join_rows,      ///< RowMarks::join, from step message.first, process message.version
   leave_rows,     ///< RowMarks::leave
   come_back_rows  ///< RowMarks::come_back
 };

@@ -21,7 +21,7 @@ void repeat(ServerBlock& block, const Record& record, double now_s) {
     case Event::come_back:
       return block.come_back(record.worker);
     case Event::join:
-      return block.join(record.worker, record.message.first);
+      return block.join(record.worker, record.message.first, record.message.version);
     case Event::show:
       return block.show();
     case Event::image:

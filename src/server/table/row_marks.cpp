@@ -14,12 +14,16 @@ void RowMarks::apply(std::size_t worker, const Message& push) {
   ++own.applied;
   if (push.kind != MessageKind::mark_rows) return;
   own.ended = std::max(own.ended, push.last);
-  own.meetings += push.first != 0 ? 1 : 0;
+  if (push.first == 0) return;
+  if (push.last > 0)
+    own.met = std::max(own.met, push.last);
+  else
+    ++own.meetings;
 }
 
-void RowMarks::join(std::size_t worker, Clock from) {
+void RowMarks::join(std::size_t worker, Clock from, std::uint64_t process) {
   come_back(worker);
-  workers_[worker] = {.meetings = workers_[worker].meetings, .ended = std::max(from, Clock{0})};
+  workers_[worker] = {.process = process, .meetings = workers_[worker].meetings, .ended = std::max(from, Clock{0})};
 }
 
 void RowMarks::come_back(std::size_t worker) {
@@ -36,8 +40,10 @@ std::uint64_t RowMarks::newest_meeting() const noexcept {
 }
 
 bool RowMarks::has_met(std::size_t worker) const noexcept {
-  return std::ranges::all_of(
-      workers_, [&](const Worker& other) { return !other.takes_part || other.meetings >= workers_[worker].meetings; });
+  const Worker& own = workers_[worker];
+  return std::ranges::all_of(workers_, [&](const Worker& other) {
+    return !other.takes_part || (other.meetings >= own.meetings && other.ended >= own.met);
+  });
 }
 
 std::optional<Clock> RowMarks::ended() const noexcept {
@@ -50,7 +56,8 @@ std::optional<Clock> RowMarks::ended() const noexcept {
 void RowMarks::write_to(std::string& bytes) const {
   for (const Worker& worker : workers_)
     for (const std::uint64_t number :
-         {std::uint64_t{worker.takes_part}, worker.applied, worker.meetings, static_cast<std::uint64_t>(worker.ended)})
+         {std::uint64_t{worker.takes_part}, worker.process, worker.applied, worker.meetings,
+          static_cast<std::uint64_t>(worker.ended), static_cast<std::uint64_t>(worker.met)})
       bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
@@ -62,9 +69,14 @@ void RowMarks::read_from(base::ConstBytes bytes) {
     return number;
   };
   for (Worker& worker : workers_) {
-    worker = {.takes_part = next() != 0, .applied = next(), .meetings = next(), .ended = static_cast<Clock>(next())};
-    if (worker.ended < 0 || worker.ended > kMostClock)
-      throw Corrupt(fmt::format("a mark of rows has the step {}", worker.ended));
+    worker = {.takes_part = next() != 0,
+              .process = next(),
+              .applied = next(),
+              .meetings = next(),
+              .ended = static_cast<Clock>(next()),
+              .met = static_cast<Clock>(next())};
+    for (const Clock step : {worker.ended, worker.met})
+      if (step < 0 || step > kMostClock) throw Corrupt(fmt::format("a mark of rows has the step {}", step));
   }
 }
 

@@ -10,38 +10,45 @@
 namespace syncopate::server {
 
 /// A worker's pushes to a table are numbered. A mark is a push without rows: it states that all pushes of a number of
-/// steps came before it, or that its worker meets the others. A state machine without clock, thread or wire.
+/// steps came before it, or that its worker meets the others, or both. A meeting of steps is that number of steps, so
+/// that a worker which was away cannot count it twice; the others are counted. A state machine without clock, thread or
+/// wire.
 class RowMarks final {
  public:
   RowMarks(std::size_t workers, Clock first_step) : workers_(workers, {.ended = first_step}) {}
 
   [[nodiscard]] std::uint64_t applied_of(std::size_t worker) const noexcept { return workers_[worker].applied; }
+  /// The process whose pushes are counted; 0: none has joined.
+  [[nodiscard]] std::uint64_t process_of(std::size_t worker) const noexcept { return workers_[worker].process; }
   /// The worker's next push is applied.
   void apply(std::size_t worker, const Message& push);
-  /// Another process is that worker from now on, counts its pushes from 1, and participates from step `from` on. The
+  /// This process is that worker from now on, counts its pushes from 1, and participates from step `from` on. The
   /// others wait for it as they waited for the previous one.
-  void join(std::size_t worker, Clock from);
+  void join(std::size_t worker, Clock from, std::uint64_t process);
   /// The others no longer wait for the worker.
   void leave(std::size_t worker) { workers_[worker].takes_part = false; }
-  /// The same process as before: if it had left, the others wait for it again, from the next meeting on.
+  /// The same process as before: if it had left, the others wait for it again: for its mark of every step that they
+  /// have not ended together, and from the next of the other meetings on.
   void come_back(std::size_t worker);
-  /// Whether every worker that takes part has come to this worker's last meeting.
+  /// Whether every worker that takes part has come to this worker's last meetings.
   [[nodiscard]] bool has_met(std::size_t worker) const noexcept;
   [[nodiscard]] bool takes_part(std::size_t worker) const noexcept { return workers_[worker].takes_part; }
   /// The number of steps of which all pushes of every worker that takes part are applied; none if no worker does.
   [[nodiscard]] std::optional<Clock> ended() const noexcept;
 
   void write_to(std::string& bytes) const;
-  [[nodiscard]] std::size_t written_bytes() const noexcept { return workers_.size() * 4 * sizeof(std::uint64_t); }
+  [[nodiscard]] std::size_t written_bytes() const noexcept { return workers_.size() * 6 * sizeof(std::uint64_t); }
   /// `bytes` has `written_bytes`. Throws Corrupt.
   void read_from(base::ConstBytes bytes);
 
  private:
   struct Worker {
     bool takes_part = true;
+    std::uint64_t process = 0;
     std::uint64_t applied = 0;   ///< number of its applied pushes
-    std::uint64_t meetings = 0;  ///< that it has come to
+    std::uint64_t meetings = 0;  ///< without a number of steps, that it has come to
     Clock ended = 0;             ///< number of its steps whose pushes are all applied
+    Clock met = 0;               ///< number of steps of its last meeting that has one
   };
   [[nodiscard]] std::uint64_t newest_meeting() const noexcept;
 

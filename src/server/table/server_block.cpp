@@ -306,8 +306,9 @@ void ServerBlock::leave(std::size_t worker) {
   if (rules_.in_lockstep()) complete_steps();
 }
 
-void ServerBlock::join(std::size_t worker, Clock from) {
+void ServerBlock::join(std::size_t worker, Clock from, std::uint64_t process) {
   WorkerState& worker_state = workers_[worker];
+  worker_state.process = process;
   worker_state.applied = std::max({worker_state.applied, from, complete_});
   worker_state.clock = worker_state.applied;
   worker_state.pace = {};

@@ -40,8 +40,8 @@ class ServerBlock final {
   /// The worker is on another stream, where it repeats its request. If it had left, it takes part again, and its clock
   /// counts from that of the others. Its earlier updates are not applied again.
   void come_back(std::size_t worker);
-  /// Another process is that worker from now on, and participates from step `from` on.
-  void join(std::size_t worker, Clock from);
+  /// This process is that worker from now on, and participates from step `from` on.
+  void join(std::size_t worker, Clock from, std::uint64_t process);
 
   /// Block::is_joint: every worker's update of the next step has come; the table's other blocks may still wait.
   [[nodiscard]] bool is_complete() const;
@@ -65,6 +65,8 @@ class ServerBlock final {
   [[nodiscard]] Clock least() const noexcept;  ///< all updates of this number of steps are applied
   [[nodiscard]] Clock clock_of(std::size_t worker) const noexcept { return workers_[worker].clock; }
   [[nodiscard]] Clock applied_of(std::size_t worker) const noexcept { return workers_[worker].applied; }
+  /// The process whose updates are counted; 0: none has joined.
+  [[nodiscard]] std::uint64_t process_of(std::size_t worker) const noexcept { return workers_[worker].process; }
   /// The number of every worker's steps that a worker waits for; 0: no worker waits.
   [[nodiscard]] Clock wanted() const noexcept;
   [[nodiscard]] bool takes_part(std::size_t worker) const noexcept { return workers_[worker].takes_part; }
@@ -73,6 +75,7 @@ class ServerBlock final {
  private:
   struct WorkerState {
     bool takes_part = true;
+    std::uint64_t process = 0;
     Clock applied = 0;              ///< number of its first updates that have come
     Clock clock = 0;                ///< others wait for it beyond this step; more than `applied` if it was away
     std::optional<Clock> asks{};    ///< it waits for weights with this number of every worker's steps...

@@ -64,25 +64,27 @@ void ServerTables::send_pushed(std::uint32_t index, RowTable& table, std::size_t
              {.kind = MessageKind::pushed, .block = index, .version = table.marks().applied_of(worker)}});
 }
 
-/// A worker has come to a mark, or no longer counts: acknowledges the marks of all workers that have met.
+/// Marks have changed: takes the image that is due, then acknowledges the marks of all workers that have met.
 void ServerTables::end_wait(Job& job, std::uint32_t index, RowTable& table) {
   if (image_every_ > 0) take_image(job, index, table);
   for (std::size_t worker = 0; worker < job.setup.workers; ++worker)
     if (table.marks().takes_part(worker) && table.marks().has_met(worker)) send_pushed(index, table, worker);
 }
 
-/// A process that has sent nothing before counts its pushes from 1.
+/// A process that has sent nothing before counts its pushes from 1. The step from which it takes part can be the one
+/// that the others wait for.
 void ServerTables::meet_rows(Job& job, std::size_t worker, const Message& setup) {
   const Clock from = std::max(setup.first, job.setup.first_step);
   for (std::uint32_t index = 0; index < job.rows.size(); ++index)
     job.rows[index]->table.with([&](auto& table) {
       if (setup.last != 0)
-        table->marks().join(worker, from);
+        table->marks().join(worker, from, setup.version);
       else
         table->marks().come_back(worker);
       log_.append({.event = setup.last != 0 ? Event::join_rows : Event::come_back_rows,
                    .worker = worker,
-                   .message = {.block = index, .first = from}});
+                   .message = {.block = index, .first = from, .version = setup.version}});
+      end_wait(job, index, *table);
     });
 }
 
@@ -111,7 +113,7 @@ namespace {
 void repeat(RowTable& table, const Record& record) {
   const Message& message = record.message;
   if (record.event == Event::image_of_rows) return table.restore(message.body.bytes, message.version);
-  if (record.event == Event::join_rows) return table.marks().join(record.worker, message.first);
+  if (record.event == Event::join_rows) return table.marks().join(record.worker, message.first, message.version);
   if (record.event == Event::leave_rows) return table.marks().leave(record.worker);
   if (record.event == Event::come_back_rows) return table.marks().come_back(record.worker);
   if (table.push(record.worker, message) != RowTable::Taken::applied)

@@ -75,13 +75,39 @@ std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) cons
 void ServerTables::require_fitting(std::size_t worker, const Message& first) const {
   if (first.kind != MessageKind::setup) throw Corrupt("a worker's first message is not a setup");
   const Setup setup = Setup::of(text_of(first.body), catalogue_);
-  if (const std::shared_ptr<Job> job = this->job()) require_fitting(*job, worker, setup);
+  const std::shared_ptr<Job> job = this->job();
+  if (!job) return;
+  require_fitting(*job, worker, setup);
+  if (worker < job->setup.workers && job->missing == 0) require_known(*job, worker, first);
 }
 
 void ServerTables::require_fitting(const Job& job, std::size_t worker, const Setup& setup) {
   if (const std::string differs = difference(setup, job.setup); !differs.empty())
     throw Mismatch(fmt::format("worker {} wants another job than {}: {}", worker,
                                job.restored.empty() ? "the workers before it" : job.restored, differs));
+}
+
+/// Refuses a process that returns and has pushes that this server does not count: those after the snapshot from which
+/// the job was restored, or all of them if another process has taken its place since.
+void ServerTables::require_known(const Job& job, std::size_t worker, const Message& message) const {
+  if (message.last != 0) return;
+  if (!job.restored.empty() && !job.met[worker])
+    throw PeerLost(
+        fmt::format("server {} was restarted from {}: later updates are lost; restart the workers; "
+                    "they resume from there",
+                    server_, job.restored));
+  const auto is_known = [&](std::uint64_t process) { return process == message.version; };
+  const bool has_blocks = std::ranges::all_of(job.blocks, [&](const auto& kept) {
+    return is_known(kept->kept.with([&](const ServerBlock& block) { return block.process_of(worker); }));
+  });
+  const bool has_rows = std::ranges::all_of(job.rows, [&](const auto& kept) {
+    return is_known(kept->table.with([&](const auto& table) { return table->marks().process_of(worker); }));
+  });
+  if (!has_blocks || !has_rows)
+    throw Mismatch(
+        fmt::format("this process was away, and another one has taken its place as worker {}: server {} applies no "
+                    "further updates of it; end this process, and start another one if worker {} is still needed",
+                    worker, server_, worker));
 }
 
 void ServerTables::set_up(std::size_t worker, const Message& message) {
@@ -100,7 +126,8 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
   });
   if (is_first) begin_transfer(*job);
   require_fitting(*job, worker, setup);
-  meet(*job, worker, message);
+  require_known(*job, worker, message);
+  job->met[worker] = true;
   renew(worker);  // once more: its previous stream may have asked until now
   meet_rows(*job, worker, message);
   Message welcome{.kind = MessageKind::welcome, .first = image_every_};
@@ -109,7 +136,9 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
     job->blocks[index]->kept.with([&](ServerBlock& block) {
       if (message.last == 0) change(index, block, {.event = Event::come_back, .worker = worker});
       if (message.last != 0 && (message.first > 0 || block.applied_of(worker) == setup.first_step))
-        change(index, block, {.event = Event::join, .worker = worker, .message = {.first = message.first}});
+        change(
+            index, block,
+            {.event = Event::join, .worker = worker, .message = {.first = message.first, .version = message.version}});
       welcome.least = std::max(welcome.least, block.least());
       welcome.last = std::max(welcome.last, block.applied_of(worker));
       answer(*job, index, block);

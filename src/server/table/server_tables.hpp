@@ -56,7 +56,8 @@ class ServerTables final {
   /// Takes a worker's message, and sends the resulting messages. Throws the error that the worker must receive:
   /// Mismatch for another setup than the first worker's, a name that this server's catalogue lacks, or missing updates,
   /// PeerLost for a worker that was here before this server's state, Misuse for a setup that is not allowed or takes
-  /// too much memory, Corrupt for any other invalid message. Nothing has changed then.
+  /// too much memory, Corrupt for any other invalid message. Nothing has changed then. A Mismatch is also what a
+  /// process receives that returns after another one has taken its place: the server counts the other one's pushes.
   void receive(std::size_t worker, const Message& message);
   /// Throws the errors that the job makes `receive` throw for a worker's first message. Changes nothing.
   void require_fitting(std::size_t worker, const Message& first) const;
@@ -97,6 +98,7 @@ class ServerTables final {
   [[nodiscard]] double now_s() const { return base::seconds(clock_->now().time_since_epoch()); }
   void set_up(std::size_t worker, const Message& message);
   static void require_fitting(const Job& job, std::size_t worker, const Setup& setup);
+  void require_known(const Job& job, std::size_t worker, const Message& message) const;
   [[nodiscard]] std::shared_ptr<Job> create(const Setup& setup) const;
   void create_rows(Job& job, std::size_t most_bytes) const;
   void answer(Job& job, std::size_t index, ServerBlock& block);
@@ -117,7 +119,6 @@ class ServerTables final {
   static void apply_to_rows(Job& job, const Record& record);
   void take_image(std::size_t index, const ServerBlock& block);
   void take_image(Job& job, std::uint32_t index, RowTable& table);
-  void meet(Job& job, std::size_t worker, const Message& message) const;
 
   const std::size_t server_, memory_bytes_;
   const Catalogue catalogue_;

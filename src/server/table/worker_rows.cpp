@@ -153,11 +153,6 @@ bool WorkerRows::has_room() const {
   return travelling_bytes_ < kMostTravelling && meetings_ == 0;
 }
 
-void WorkerRows::begin(Clock from) {
-  const base::Lock lock(mutex_);
-  for (Peer& peer : peers_) peer.marked = from;
-}
-
 void WorkerRows::end_steps(Clock steps) {
   const base::Lock lock(mutex_);
   for (std::size_t server = 0; server < servers_; ++server) {

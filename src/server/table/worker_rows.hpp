@@ -42,9 +42,9 @@ class WorkerRows final {
   [[nodiscard]] bool has_pulled() const;
   void abandon();  ///< of pulls and visits: late answers are ignored
 
-  /// The worker has completed this number of steps, or missed them: marks the steps of which servers write snapshots.
+  /// The worker has completed this number of steps, or missed them, or begins with them: marks the steps of which
+  /// servers write snapshots.
   void end_steps(Clock steps);
-  void begin(Clock from);  ///< it participates from this step on
   /// Comes to a point at which all workers meet. The servers then have all their pushes to the table before it. Throws
   /// Misuse for a table that does not exist.
   void meet(std::size_t table);

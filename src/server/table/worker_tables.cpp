@@ -132,9 +132,11 @@ void WorkerTables::offer() {
   each_block([&](const Block& place, Shared&) { offer(place); });
 }
 
+/// Marks the step as if the worker had ended it: the others may still be at it, and its image must lack the pushes that
+/// this worker makes from then on.
 void WorkerTables::begin(Clock from) {
   own_ = from;
-  rows_.begin(from);
+  rows_.end_steps(from);
   each_block([&](const Block& place, Shared& shared) {
     send_due(place, shared.with([&](WorkerBlock& block) { return block.first_request(from); }));
   });

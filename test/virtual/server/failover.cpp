@@ -88,7 +88,7 @@ TEST_P(FailoverInLockstep, ShowsAllWorkersTheSameWeightsOfAStep) {
 TEST_P(Failover, OfServersAndADeadWorkerLeavesTheOthersGoingOn) {
   for (std::uint64_t seed = 0; seed < histories(25); ++seed) {
     JobOptions options = counting(GetParam(), seed);
-    options.dies_s = {0, 0.3, 0, 0};
+    options.accidents[1] = {.at_s = 0.3};
     Job job(options);
     job.run();
     for (const std::size_t worker : {0, 2, 3}) {

@@ -62,12 +62,10 @@ Job::Job(const JobOptions& stated)
       rules(setup),
       replicas(stated.kill_every_s > 0 ? 1 : 0),
       steps(stated.steps),
-      may_give_up(!stated.dies_s.empty()) {
+      may_give_up(!stated.accidents.empty()) {
   make_processes();
   for (auto& worker : workers) world.in(0ns, [&worker] { worker->start(); });
-  for (std::size_t worker = 0; worker < options.dies_s.size(); ++worker)
-    if (options.dies_s[worker] > 0)
-      world.in(base::from_seconds(options.dies_s[worker]), [this, worker] { workers[worker]->die(); });
+  for (const auto& [worker, accident] : options.accidents) make_accident(worker, accident);
   repeat(options.break_every_s, &Job::break_stream);
   repeat(options.kill_every_s, &Job::kill_server);
   if (replicas > 0) repeat(options.break_every_s, &Job::break_replication);
@@ -76,7 +74,34 @@ Job::Job(const JobOptions& stated)
 void Job::make_processes() {
   servers.resize(setup.servers);
   for (std::size_t i = 0; i < setup.servers; ++i) servers[i] = std::make_unique<ServerProcess>(*this, i);
-  for (std::size_t i = 0; i < setup.workers; ++i) workers.push_back(std::make_unique<WorkerProcess>(*this, i, steps));
+  for (std::size_t i = 0; i < setup.workers; ++i)
+    workers.push_back(std::make_unique<WorkerProcess>(*this, i, setup.servers + i, steps));
+}
+
+void Job::make_accident(std::size_t worker, const Accident& accident) {
+  world.in(base::from_seconds(accident.at_s), [this, worker, accident] {
+    if (!workers[worker]->has_begun) return make_accident(worker, accident);
+    if (accident.for_s > 0)
+      workers[worker]->machine.stop(world.now() + base::from_seconds(accident.for_s));
+    else
+      workers[worker]->die();
+    if (accident.replaced_s > 0) world.in(base::from_seconds(accident.replaced_s), [this, worker] { replace(worker); });
+  });
+}
+
+void Job::replace(std::size_t worker) {
+  world.note("worker is replaced", worker);
+  replaced.push_back(std::move(workers[worker]));
+  const std::size_t host = setup.servers + setup.workers + replaced.size();
+  workers[worker] = std::make_unique<WorkerProcess>(*this, worker, host, steps);
+  workers[worker]->start();
+}
+
+std::vector<const WorkerProcess*> Job::processes() const {
+  std::vector<const WorkerProcess*> all;
+  for (const auto* processes : {&workers, &replaced})
+    for (const auto& process : *processes) all.push_back(process.get());
+  return all;
 }
 
 void Job::repeat(double every_s, void (Job::*fault)()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -55,11 +56,14 @@ class ServerProcess final {
 /// Does in events what server/process/worker.cpp and links.cpp do with threads, and runs a program of `steps` steps.
 class WorkerProcess final {
  public:
-  WorkerProcess(Job& job, std::size_t index, Clock steps);
+  /// `host`: of its machine, which no other process has.
+  WorkerProcess(Job& job, std::size_t index, std::size_t host, Clock steps);
   void start();
   void die();
   void cut(std::size_t server);
   [[nodiscard]] bool is_dead() const { return is_dead_; }
+  [[nodiscard]] std::size_t index() const { return index_; }
+  [[nodiscard]] bool is_refused() const;  ///< because another process has taken its place
 
   Machine machine;  ///< destroyed last
   std::vector<std::vector<float>> weights;
@@ -94,6 +98,7 @@ class WorkerProcess final {
 
   Job& job_;
   const std::size_t index_;
+  const std::uint64_t process_;  ///< identifies this process
   const Clock steps_;
   std::vector<Link> links_;
   Clock from_ = 0, newest_ = 0;
@@ -102,6 +107,12 @@ class WorkerProcess final {
   std::vector<std::uint64_t> ids_;          ///< of the pull
   std::vector<float> rows_;                 ///< of the pull
   std::vector<std::uint64_t> pushed_then_;  ///< times that this worker had pushed each of its ids
+};
+
+/// An accident of a worker's process that has begun: at `at_s` it stops for `for_s`, or dies if that is 0.
+struct Accident {
+  double at_s = 0, for_s = 0;
+  double replaced_s = 0;  ///< this time after it another process starts as that worker; 0: none does
 };
 
 /// A job that a test states instead of drawing it.
@@ -117,8 +128,8 @@ struct JobOptions {
   // Tables of rows, if there are any, begin with zero: every step adds 1 to some rows of each, and reads rows of one.
   /// Called before a worker computes a step, with its weights.
   std::function<void(std::size_t worker, Clock step, std::span<const std::vector<float>> weights)> reads{};
-  std::vector<double> dies_s{};  ///< by worker; 0: it does not
-  Clock image_every = 0;         ///< servers take images of this number of steps, as for snapshots; 0: none
+  std::map<std::size_t, Accident> accidents{};  ///< by worker
+  Clock image_every = 0;  ///< servers take images of this number of steps, as for snapshots; 0: none
 };
 
 struct Job {
@@ -142,6 +153,7 @@ struct Job {
   Clock steps = 0;
   std::vector<std::unique_ptr<ServerProcess>> servers;  ///< null: killed
   std::vector<std::unique_ptr<WorkerProcess>> workers;
+  std::vector<std::unique_ptr<WorkerProcess>> replaced;  ///< processes that were workers: dead, or stopped
   std::vector<std::string> broken;
   std::string scenario;
   std::uint64_t pushes = 0, breaks = 0, kills = 0, images = 0;
@@ -153,8 +165,11 @@ struct Job {
   void compute_gradient(std::size_t worker, std::size_t table, std::span<float> gradient) const;
   [[nodiscard]] Duration compute_time(std::size_t worker);
   [[nodiscard]] bool is_over() const;
-  [[nodiscard]] std::uint64_t pushes_of(std::size_t table, std::uint64_t id) const;  ///< by all workers so far
-  [[nodiscard]] std::uint64_t pushes_before(Clock step, std::size_t table, std::uint64_t id) const;
+  /// Pushes of a row so far, in steps before `step`: by all processes; `steady`: of the workers without an accident.
+  [[nodiscard]] std::uint64_t pushes_before(Clock step, std::size_t table, std::uint64_t id, bool steady = false) const;
+  [[nodiscard]] std::uint64_t pushes_of(std::size_t table, std::uint64_t id) const {
+    return pushes_before(std::numeric_limits<Clock>::max(), table, id);
+  }
   void check_image(std::size_t server, const server::ServerTables::Image& image);
   void check_read(std::size_t worker);
   void check_end();
@@ -162,6 +177,9 @@ struct Job {
   void break_stream();
   void break_replication();
   void make_processes();
+  void make_accident(std::size_t worker, const Accident& accident);
+  void replace(std::size_t worker);
+  [[nodiscard]] std::vector<const WorkerProcess*> processes() const;  ///< with the replaced ones
   void law(std::string text) { broken.push_back(std::move(text)); }
 };
 

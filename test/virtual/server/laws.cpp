@@ -99,10 +99,11 @@ void check_weights(Job& job, const Block& block, const ServerBlock& kept) {
   }
 }
 
-/// Every row has all workers' updates, once each: those of a dead worker that have left.
+/// Every row has all workers' updates, once each: those of a dead process, or of one that was refused, that have left.
 void check_rows(Job& job, std::size_t server, const Images& images) {
   const std::vector<RowRules> rules = row_rules_of(job.setup.rows, {});
-  const bool has_dead = std::ranges::any_of(job.workers, [](const auto& worker) { return worker->is_dead(); });
+  const bool has_dead =
+      !job.replaced.empty() || std::ranges::any_of(job.workers, [](const auto& worker) { return worker->is_dead(); });
   for (std::uint32_t index = 0; index < rules.size(); ++index) {
     RowMemory memory(kMemory);
     RowTable table(rules[index], job.workers.size(), memory);
@@ -154,6 +155,8 @@ void Job::check_end() {
     if (!may_give_up && worker.has_finished && worker.weights != workers[0]->weights)
       law(fmt::format("worker {} ends with other weights than worker 0", i));
   }
+  for (const auto& process : replaced)
+    if (!process->is_dead() && !process->is_refused()) law("a process that was replaced is still a worker");
   if (!broken.empty()) return;
   for (std::size_t s = 0; s < servers.size(); ++s) {
     Images images;
@@ -172,6 +175,7 @@ void Job::check_end() {
       const ServerBlock kept = restored(*this, block, images);
       if (replicas > 0 && !are_equal(kept, restored(*this, block, replicas_images)))
         law(fmt::format("block {} of server {} and of its replica differ", block.index, s));
+      if (!replaced.empty()) continue;                   // the updates of one worker are those of two processes
       if (rules.in_lockstep() && may_give_up) continue;  // a step that ended without a worker averages over the others
       check_weights(*this, block, kept);
     }

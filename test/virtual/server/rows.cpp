@@ -50,7 +50,7 @@ TEST(RowHistories, ApplyEveryUpdateOnceWithoutReplicasAndWithADeadWorker) {
   for (std::uint64_t seed = 0; seed < kRowHistories; ++seed) {
     JobOptions options = pushing_rows(seed);
     options.break_every_s = 0.05;
-    if (seed % 4 < 2) options.dies_s = {0, 0.3, 0};
+    if (seed % 4 < 2) options.accidents[1] = {.at_s = 0.3};
     Job job(options);
     expect_laws(job, seed);
   }
@@ -62,7 +62,7 @@ TEST(RowHistories, ImagesHaveThePushesOfTheirStepsThoughStreamsBreakAndAWorkerDi
     JobOptions options = pushing_rows(seed);
     options.image_every = 1 + static_cast<Clock>(seed % 4);
     options.break_every_s = 0.05;
-    if (seed % 5 == 4) options.dies_s = {0, 0.3, 0};
+    if (seed % 5 == 4) options.accidents[1] = {.at_s = 0.3};
     Job job(options);
     expect_laws(job, seed);
     images += job.images;
@@ -70,6 +70,52 @@ TEST(RowHistories, ImagesHaveThePushesOfTheirStepsThoughStreamsBreakAndAWorkerDi
   }
   EXPECT_GT(images, 20 * kRowHistories);
   EXPECT_GT(exact, 5 * kRowHistories);
+}
+
+constexpr std::uint64_t kAccidents = kRowHistories / 2;
+
+/// A job in lockstep whose servers take images, and give up a worker that is silent for 1.5 s.
+JobOptions with_images(std::uint64_t seed) {
+  JobOptions options = pushing_rows(seed);
+  options.setup.consistency = "bsp";
+  options.steps = 80;
+  options.image_every = 1 + static_cast<Clock>(seed / 2 % 5);
+  options.break_every_s = seed % 3 == 0 ? 0.2 : 0;
+  return options;
+}
+
+TEST(RowHistories, ImagesHaveExactlyThePushesOfTheirStepsThoughAWorkerIsGivenUpAndReturns) {
+  std::uint64_t images = 0;
+  for (std::uint64_t seed = 0; seed < kAccidents; ++seed) {
+    JobOptions options = with_images(seed);
+    options.accidents[2] = {.at_s = 0.3, .for_s = 1.6 + 0.04 * static_cast<double>(seed)};
+    Job job(options);
+    expect_laws(job, seed);
+    images += job.images;
+  }
+  EXPECT_GT(images, 20 * kAccidents);
+}
+
+TEST(RowHistories, ImagesHaveExactlyThePushesOfTheirStepsThoughAProcessTakesAWorkersPlace) {
+  for (std::uint64_t seed = 0; seed < kAccidents; ++seed) {
+    JobOptions options = with_images(seed);
+    options.accidents[2] = {.at_s = 0.3, .replaced_s = 0.05 + 0.1 * static_cast<double>(seed)};
+    Job job(options);
+    expect_laws(job, seed);
+  }
+}
+
+TEST(RowHistories, AProcessThatWasReplacedIsNeverAWorkerAgain) {
+  for (std::uint64_t seed = 0; seed < kAccidents; ++seed) {
+    JobOptions options = pushing_rows(seed);
+    if (!options.setup.tables.empty()) options.setup.consistency = "bsp";
+    options.steps = 80;
+    options.break_every_s = 0.2;
+    options.kill_every_s = seed % 4 == 0 ? 0.3 : 0;
+    options.accidents[1] = {.at_s = 0.2, .for_s = 0.6 + 0.04 * static_cast<double>(seed), .replaced_s = 0.55};
+    Job job(options);
+    expect_laws(job, seed);
+  }
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ TEST_P(Counted, AStepComputesWithWhatItsModelPromisesAndAllItsOwn) {
 
 TEST_P(Counted, AWorkerThatDiesIsNotWaitedFor) {
   JobOptions chosen = options(0);
-  chosen.dies_s = {0, 0.7, 0, 0};
+  chosen.accidents[1] = {.at_s = 0.7};
   Job job(chosen);
   job.run();
   for (const std::size_t worker : {0, 2, 3}) {

@@ -17,14 +17,15 @@ std::vector<std::vector<float>> zeros(const Setup& setup) {
 }
 }  // namespace
 
-WorkerProcess::WorkerProcess(Job& job, std::size_t index, Clock steps)
-    : machine(job.network, job.setup.servers + index, {.role = streams::Identity::Role::worker, .index = index}),
+WorkerProcess::WorkerProcess(Job& job, std::size_t index, std::size_t host, Clock steps)
+    : machine(job.network, host, {.role = streams::Identity::Role::worker, .index = index}),
       weights(zeros(job.setup)),
       tables(job.setup, index, buffers(), [this](Request request) { send(std::move(request)); }),
       pushed(job.setup.rows.size()),
       pushed_in(job.setup.rows.size()),
       job_(job),
       index_(index),
+      process_(1 + host),
       steps_(steps),
       links_(job.setup.servers) {}
 
@@ -50,8 +51,10 @@ void WorkerProcess::cut(std::size_t server) {
   ++job_.breaks;
 }
 
+bool WorkerProcess::is_refused() const { return failure.find("another one has taken its place") != std::string::npos; }
+
 void WorkerProcess::dial(std::size_t server) {
-  if (is_dead_ || has_left_) return;
+  if (is_dead_ || has_left_ || is_refused()) return;
   const std::uint64_t life = ++links_[server].life;
   const auto reached = [this, server, life](std::unique_ptr<streams::Stream> stream) -> streams::StreamEvents {
     Link& link = links_[server];
@@ -82,7 +85,8 @@ void WorkerProcess::greet(std::size_t server) {
   Link& link = links_[server];
   link.welcome.reset();
   if (!link.stream) return;
-  const Message setup{.kind = MessageKind::setup, .first = has_begun ? 0 : from_, .last = has_begun ? 0 : 1};
+  const Message setup{
+      .kind = MessageKind::setup, .first = has_begun ? 0 : from_, .last = has_begun ? 0 : 1, .version = process_};
   link.stream->send(0, head_of(setup), payload_of(job_.setup.bytes()));
 }
 

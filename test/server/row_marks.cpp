@@ -1,0 +1,224 @@
+// Marks of rows: a worker that returns, and a process in its place, counts each meeting once.
+#include "server/table/row_marks.hpp"
+
+#include <gtest/gtest.h>
+
+#include "server/table/server_tables.hpp"
+#include "server/table/setup.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::server {
+namespace {
+
+/// Three workers in lockstep, whose servers write a snapshot every 20 steps.
+class OfMarks : public testing::Test {
+ protected:
+  void mark(std::size_t worker, Clock steps) {
+    marks_.apply(worker, {.kind = MessageKind::mark_rows, .first = 1, .last = steps});
+  }
+  void meet(std::size_t worker) { mark(worker, 0); }
+  /// The workers that have met, in binary: worker 0 is the last digit.
+  [[nodiscard]] int met() const {
+    int met = 0;
+    for (int worker = 0; worker < 3; ++worker)
+      met |= marks_.has_met(static_cast<std::size_t>(worker)) ? 1 << worker : 0;
+    return met;
+  }
+
+  RowMarks marks_{3, 0};
+};
+
+TEST_F(OfMarks, AWorkerThatReturnsAfterAMeetingDoesNotWaitForTheNextOne) {
+  marks_.leave(2);
+  for (const Clock steps : {20, 40, 60})
+    for (const std::size_t worker : {0, 1}) mark(worker, steps);
+  marks_.come_back(2);
+  EXPECT_EQ(marks_.ended(), 0);
+  mark(2, 60);  // its clock is that of the others, 63
+  EXPECT_EQ(met(), 0b111);
+  EXPECT_EQ(marks_.ended(), 60);
+  for (const std::size_t worker : {2, 0}) mark(worker, 80);
+  EXPECT_EQ(met(), 0b010) << "the next meeting is of all";
+  mark(1, 80);
+  EXPECT_EQ(met(), 0b111);
+}
+
+TEST_F(OfMarks, AWorkerThatReturnsBetweenTheMarksOfAStepBelongsToItsMeeting) {
+  marks_.leave(2);
+  mark(0, 20);
+  marks_.come_back(2);
+  mark(1, 20);
+  EXPECT_EQ(met(), 0b100) << "the others must not push before its pushes of these steps have come";
+  EXPECT_EQ(marks_.ended(), 0);
+  mark(2, 20);
+  EXPECT_EQ(met(), 0b111);
+  EXPECT_EQ(marks_.ended(), 20);
+}
+
+TEST_F(OfMarks, AProcessThatJoinsBetweenTheMarksOfAStepBelongsToItsMeeting) {
+  for (const bool has_left : {false, true}) {
+    marks_ = {3, 0};
+    if (has_left) marks_.leave(2);
+    mark(0, 20);
+    marks_.join(2, 19, 7);
+    mark(1, 20);
+    EXPECT_EQ(met(), 0b100);
+    EXPECT_EQ(marks_.ended(), 19);
+    mark(2, 20);
+    EXPECT_EQ(met(), 0b111);
+  }
+}
+
+TEST_F(OfMarks, AProcessThatJoinsAtTheStepOfAMeetingWaitsForTheOthersMarks) {
+  mark(0, 20);
+  marks_.join(2, 20, 7);
+  mark(2, 20);
+  EXPECT_EQ(met(), 0b010);
+  mark(1, 20);
+  EXPECT_EQ(met(), 0b111);
+  EXPECT_EQ(marks_.ended(), 20);
+}
+
+TEST_F(OfMarks, WorkersDoNotWaitForOneThatLeaves) {
+  for (const std::size_t worker : {0, 1}) mark(worker, 20);
+  EXPECT_EQ(met(), 0b100);
+  marks_.leave(2);
+  EXPECT_EQ(met(), 0b111);
+  EXPECT_EQ(marks_.ended(), 20);
+  for (const std::size_t worker : {0, 1}) marks_.leave(worker);
+  EXPECT_EQ(marks_.ended(), std::nullopt);
+}
+
+TEST_F(OfMarks, MeetingsWithoutAStepAreCountedFromTheReturnOn) {
+  marks_.leave(2);
+  for (const std::size_t worker : {0, 1}) meet(worker);
+  EXPECT_EQ(met(), 0b111);
+  for (const bool joins : {false, true}) {
+    if (joins)
+      marks_.join(2, 0, 7);
+    else
+      marks_.come_back(2);
+    EXPECT_EQ(met(), 0b111) << "that meeting was without it";
+    meet(0);
+    EXPECT_EQ(met(), 0b110);
+    for (const std::size_t worker : {1, 2}) meet(worker);
+    EXPECT_EQ(met(), 0b111);
+    marks_.leave(2);
+  }
+}
+
+TEST_F(OfMarks, AMarkOfStepsAloneIsAwaitedByNoWorker) {
+  marks_.apply(0, {.kind = MessageKind::mark_rows, .last = 20});
+  EXPECT_EQ(met(), 0b111);
+  EXPECT_EQ(marks_.applied_of(0), 1U);
+}
+
+TEST_F(OfMarks, AnImageContinuesTheMeetings) {
+  marks_.join(2, 3, 7);
+  mark(0, 20);
+  meet(1);
+  std::string bytes;
+  marks_.write_to(bytes);
+  EXPECT_EQ(bytes.size(), marks_.written_bytes());
+  marks_ = {3, 0};
+  marks_.read_from(std::as_bytes(std::span(bytes)));
+  EXPECT_EQ(met(), 0b100);
+  EXPECT_EQ(marks_.process_of(2), 7U);
+  EXPECT_EQ(marks_.applied_of(0), 1U);
+  for (const std::size_t worker : {1, 2}) mark(worker, 20);
+  for (const std::size_t worker : {0, 2}) meet(worker);
+  EXPECT_EQ(met(), 0b111);
+}
+
+/// A server of two workers with a table of rows, and one of weights unless `rows_only`.
+class OneServer {
+ public:
+  explicit OneServer(bool rows_only) {
+    if (!rows_only) setup.tables = {{"weights", 4}};
+    tables.take_images(20, [this](const ServerTables::Image& image) {
+      if (image.piece + 1 == image.pieces) images.push_back(image.step);
+    });
+  }
+  void set_up(std::size_t worker, std::uint64_t process, bool is_new, Clock from = 0) {
+    tables.receive(worker, {.kind = MessageKind::setup,
+                            .first = from,
+                            .last = is_new ? 1 : 0,
+                            .version = process,
+                            .body = payload_of(setup.bytes())});
+  }
+  /// The refusal of a process that returns.
+  std::string refusal(std::size_t worker, std::uint64_t process) {
+    try {
+      set_up(worker, process, false);
+    } catch (const Mismatch& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  server::Setup setup{.workers = 2, .optimizer = "sgd", .rows = {{.name = "rows", .width = 1}}};
+  std::vector<Clock> images;
+  std::vector<Outgoing> sent;
+  ServerTables tables{0, 1 << 20, [this](Outgoing outgoing) { sent.push_back(std::move(outgoing)); }};
+};
+
+TEST(AServer, TakesTheImageThatAProcessAllowsByItsFirstStep) {
+  OneServer server(true);
+  server.set_up(0, 1, true);
+  server.set_up(1, 2, true);
+  server.tables.receive(0, {.kind = MessageKind::mark_rows, .first = 1, .last = 20, .version = 1});
+  server.set_up(1, 3, true);
+  EXPECT_TRUE(server.images.empty());
+  server.sent.clear();
+  server.set_up(1, 3, true, 20);
+  EXPECT_EQ(server.images, std::vector<Clock>{20});
+  EXPECT_TRUE(std::ranges::any_of(server.sent, [](const Outgoing& outgoing) {
+    return outgoing.worker == 0 && outgoing.message.kind == MessageKind::pushed && outgoing.message.version == 1;
+  })) << "worker 0 waits for it";
+}
+
+TEST(AServer, RefusesAProcessThatReturnsAfterAnotherOneHasTakenItsPlace) {
+  for (const bool rows_only : {false, true}) {
+    OneServer server(rows_only);
+    server.set_up(0, 7, true);
+    EXPECT_NO_THROW(server.set_up(0, 7, false)) << "its stream broke";
+    server.tables.leave(0);
+    EXPECT_NO_THROW(server.set_up(0, 7, false)) << "it was given up";
+    server.set_up(0, 8, true, 5);
+    EXPECT_NE(server.refusal(0, 7).find("another one has taken its place as worker 0"), std::string::npos);
+    EXPECT_THROW(server.tables.require_fitting(
+                     0, {.kind = MessageKind::setup, .version = 7, .body = payload_of(server.setup.bytes())}),
+                 Mismatch)
+        << "before it gets the slot";
+    EXPECT_EQ(server.refusal(0, 8), "");
+
+    ServerTables other(0, 1 << 20, [](const Outgoing&) {});
+    EXPECT_TRUE(server.tables.hand_over([&](const Record& record) { other.apply(record); }));
+    EXPECT_THROW(other.receive(0, {.kind = MessageKind::setup, .version = 7, .body = payload_of(server.setup.bytes())}),
+                 Mismatch)
+        << "a server that continues from the replica";
+  }
+}
+
+TEST(AServer, RefusesAProcessAfterTheRecordOfTheOtherOnesJoin) {
+  OneServer server(false);
+  ServerTables replica(0, 1 << 20, [](const Outgoing&) {});
+  ServerTables source(
+      0, 1 << 20, [](const Outgoing&) {}, [&](const Record& record) { replica.apply(record); });
+  const auto set_up = [&](ServerTables& tables, std::uint64_t process, bool is_new) {
+    tables.receive(0, {.kind = MessageKind::setup,
+                       .first = is_new ? 5 : 0,
+                       .last = is_new ? 1 : 0,
+                       .version = process,
+                       .body = payload_of(server.setup.bytes())});
+  };
+  source.follow(0);
+  set_up(source, 7, true);
+  EXPECT_NO_THROW(set_up(replica, 7, false));
+  set_up(source, 8, true);
+  EXPECT_THROW(set_up(replica, 7, false), Mismatch);
+  EXPECT_NO_THROW(set_up(replica, 8, false));
+}
+
+}  // namespace
+}  // namespace syncopate::server
