@@ -96,6 +96,13 @@ INSTANTIATE_TEST_SUITE_P(
                               allreduce(group, Buffer(values.data(), 64, odd ? DType::i32 : DType::f32));
                             },
                             {"i32", "f32"}),
+                    odd_one("type_after_a_call_of_equal_length",
+                            [](Group& group, bool odd) {
+                              auto values = ones(64);
+                              allreduce(group, std::span(values));
+                              allreduce(group, Buffer(values.data(), 64, odd ? DType::i32 : DType::f32));
+                            },
+                            {"i32", "f32"}),
                     odd_one("operation",
                             [](Group& group, bool odd) {
                               auto values = ones(64);

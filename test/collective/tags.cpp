@@ -298,12 +298,16 @@ TEST(Tags, OfMessagesThatNobodyReceivesTakeBoundedMemory) {
                          [](Group& group) {
                            constexpr std::size_t kElements = (std::size_t{1} << 28) + 1;  // beyond 1 GiB
                            const auto large = std::make_unique_for_overwrite<float[]>(kElements);
-                           std::vector<float> data(5);
+                           std::vector<float> data(500);
+                           for (const int tag : {4, 3}) {  // 4 is kept until its receive
+                             if (group.rank() == 0) send(group, 1, std::span(data), {.tag = tag});
+                             if (group.rank() == 1) recv(group, 0, std::span(data), {.tag = 7 - tag});
+                           }
                            if (group.rank() == 0)
                              send(group, 1, Buffer(large.get(), kElements, DType::f32), {.tag = 1});
                            recv(group, 1 - group.rank(), std::span(data), {.tag = 2});
                          }),
-             {"Mismatch", "tag 1", "1073741828 bytes", "post receives earlier"});
+             {"Mismatch", "keeps 0 bytes", "tag 1", "1073741828 bytes", "post receives earlier"});
 }
 
 }  // namespace

@@ -107,17 +107,18 @@ def averages_after_backward(rank):
     for name in ("plain", "reentrant", "micro-batches", "only in a micro-batch", "missing", "two passes", "twice"):
         net, twin = model(), model()
         optimizer = syncopate.torch.DistributedOptimizer(sgd(net), net, zero_missing=name == "missing")
-        x = torch.full((4, 16), rank + 1.0)
+        x, own = torch.full((4, 16), rank + 1.0), []
         for of in (net, twin):
             if name == "reentrant":
                 hidden = of[0](x.clone().requires_grad_())
                 hidden = checkpoint(of[1:4], hidden, use_reentrant=of is net)
                 of[4](hidden).sum().backward()
             elif name == "micro-batches":
-                with optimizer.no_sync(), optimizer.no_sync():  # nested
-                    of(x).sum().backward()
                 with optimizer.no_sync():
+                    with optimizer.no_sync():
+                        of(x).sum().backward()
                     of(2 * x).sum().backward()
+                    own.append([parameter.grad.clone() for parameter in of.parameters()])
                 of(3 * x).sum().backward()
             elif name == "only in a micro-batch":
                 with optimizer.no_sync():
@@ -133,6 +134,8 @@ def averages_after_backward(rank):
                 of[2:](torch.ones(4, 32) * rank).sum().backward()
             else:
                 of(x).sum().backward()
+        if own and not all(map(torch.allclose, *own)):
+            wrong.append(f"{name}: averages within no_sync")
         for (which, parameter), local in zip(net.named_parameters(), twin.parameters(), strict=True):
             wanted = torch.zeros_like(local) if local.grad is None else local.grad.clone()
             dist.all_reduce(wanted, op=dist.ReduceOp.SUM)

@@ -67,6 +67,20 @@ def as_alone(group, rank, size):
     return wrong
 
 
+def strides(group, rank, size):
+    """Parameters become rank 0's, whatever their strides."""
+    def of(seed):
+        torch.manual_seed(seed)
+        net = nn.Sequential(nn.Conv2d(3, 4, 2).to(memory_format=torch.channels_last), nn.Linear(4, 3))
+        net[1].weight = nn.Parameter(torch.randn(4, 3).t())
+        return net
+
+    net = of(rank)
+    syncopate.torch.DistributedOptimizer(torch.optim.SGD(net.parameters(), 0.1), net, group=group).synchronizer.close()
+    wanted = of(0).state_dict()
+    return [name for name, value in net.state_dict().items() if not torch.equal(value, wanted[name])]
+
+
 def micro_batches(group, rank, size):
     """Gradients of two backward passes add up before they are exchanged."""
     alone, net = model(), model()
@@ -187,7 +201,7 @@ def ends(group, rank, size):
 def everything(rank, size, store):
     """Returns what is wrong, by name."""
     with syncopate.Group.join(rank=rank, size=size, rendezvous=store + "-folder") as group:
-        wrong = {part.__name__: part(group, rank, size) for part in (as_alone, micro_batches, skipped_steps, half_models, ends)}
+        wrong = {part.__name__: part(group, rank, size) for part in (as_alone, strides, micro_batches, skipped_steps, half_models, ends)}
         wrong["hooks"] = hooks(group)
         wrong["refused"] = refusals(group)
     return wrong
