@@ -68,6 +68,21 @@ TEST(ServerCatalogue, GivesAJobItsOwnComponents) {
   }
 }
 
+TEST(ServerCatalogue, UpdatesRowsByARuleThatTakesNoDecay) {
+  const Catalogue mine = Catalogue::standard().with(kSign);
+  const Servers servers(1, {.catalogue = mine});
+  const auto worker = TableWorker::connect({.catalogue = mine, .servers = servers.addresses()});
+  worker->create_rows({.name = "rows", .width = 2, .rule = "sign", .scale = 0});
+  worker->start();
+  const std::uint64_t id = 3;
+  std::vector<float> row{5, -5};
+  worker->push_rows(0, std::span(&id, 1), row, 0.5);
+  worker->clock(0);
+  worker->pull_rows(0, std::span(&id, 1), row);
+  EXPECT_EQ(row, (std::vector<float>{-0.5F, 0.5F}));
+  worker->finish();
+}
+
 /// The Mismatch of a worker whose servers have the standard catalogue.
 std::string refusal_of(const WorkerOptions& options) {
   const Servers servers(2);

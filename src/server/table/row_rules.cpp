@@ -13,10 +13,10 @@ namespace {
 constexpr double kMostScale = 1e30;
 
 optim::Hyperparameters with_of(const optim::Rule& rule, const RowOptions& options) {
-  auto given = options.hyperparameters;
+  auto with = optim::hyperparameters_of(rule, options.hyperparameters);
   const auto is_decay = [](const auto& one) { return one.first == "weight_decay"; };
-  if (std::ranges::none_of(given, is_decay)) given.emplace_back("weight_decay", 0.0);
-  return optim::hyperparameters_of(rule, given);
+  if (std::ranges::none_of(options.hyperparameters, is_decay)) with.weight_decay = 0;  // whatever is usual for the rule
+  return with;
 }
 
 }  // namespace
