@@ -14,6 +14,7 @@
 #include <set>
 #include <thread>
 
+#include "base/fork.hpp"
 #include "base/mutex.hpp"
 #include "base/require.hpp"
 
@@ -55,7 +56,10 @@ class Pipeline::Work final {
     for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { decode_pictures(); });
   }
 
+  [[nodiscard]] const base::OwnProcess& process() const noexcept { return process_; }
+
   PictureBatch next() {
+    process_.require("a pipeline");
     base::require(!threads_.empty(), "the pipeline has not started; allowed: next after start");
     const auto begin = std::chrono::steady_clock::now();
     base::Lock lock(mutex_);
@@ -217,6 +221,7 @@ class Pipeline::Work final {
   const std::shared_ptr<const Source> source_;
   const std::unique_ptr<Reader> reader_;  ///< used by the reading thread
   const PipelineOptions options_;
+  const base::OwnProcess process_;
   base::Mutex mutex_;
   base::Condition changed_;
   std::deque<std::shared_ptr<Job>> jobs_ SYNCOPATE_GUARDED_BY(mutex_);
@@ -229,7 +234,9 @@ class Pipeline::Work final {
 Pipeline::Pipeline(const Dataset& set, std::shared_ptr<const Source> source, std::unique_ptr<Reader> reader,
                    const PipelineOptions& options)
     : work_(std::make_unique<Work>(set, std::move(source), std::move(reader), options)) {}
-Pipeline::~Pipeline() = default;
+Pipeline::~Pipeline() {
+  if (work_->process().is_inherited()) static_cast<void>(work_.release());  // it would wait for its parent's threads
+}
 void Pipeline::start(const Progress& from, Plan plan) { work_->start(from, std::move(plan)); }
 PictureBatch Pipeline::next() { return work_->next(); }
 

@@ -1,6 +1,7 @@
 // The pipeline gives the same pictures for any number of threads and ranks, also from the middle of an epoch.
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -71,6 +72,26 @@ class Pipelines : public testing::Test {
 
   fs::path folder;
 };
+
+TEST_F(Pipelines, InAForkedChildRefuseUseAndEndAtOnce) {
+  auto pipeline = begun(open_dataset(folder), {});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    bool is_refused = false;
+    try {
+      std::ignore = pipeline->next();
+    } catch (const Misuse&) {
+      is_refused = true;
+    }
+    pipeline.reset();
+    ::_exit(is_refused ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(pipeline->next().at.step, 0U);
+}
 
 TEST_F(Pipelines, GiveTheSamePicturesToAnyNumberOfRanksAndThreads) {
   Taken alone, threads, four;

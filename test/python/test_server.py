@@ -317,6 +317,26 @@ def test_workers_of_syncopate_run_find_their_servers():
     assert done.returncode == 0 and all(f"[{rank}] 1 False\n" in done.stdout for rank in range(3)), done.stdout + done.stderr
 
 
+def test_a_forked_child_ends_with_its_copies_of_a_server_and_a_worker():
+    program = """
+import os, sys, numpy, syncopate
+server = syncopate.Server.start(["127.0.0.1:0"])
+own = syncopate.TableWorker.connect(servers=server.addresses, optimizer="sgd")
+own.create_table("w", numpy.ones(8, numpy.float32))
+own.start()
+for ends in (sys.exit, lambda code: (own.close(), server.close(), os._exit(code))):
+    child = os.fork()
+    if child == 0:
+        ends(3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+own.update(0, numpy.ones(8, numpy.float32), 1.0)
+own.clock(1.0)
+own.finish()
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=False, text=True, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 def test_rows_are_updated_by_every_worker_and_read_by_all(server):
     def train(worker):
         with connect(server, worker, 2, consistency="tap") as own:

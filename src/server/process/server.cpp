@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/fork.hpp"
 #include "base/guarded.hpp"
 #include "base/require.hpp"
 #include "server/process/access.hpp"
@@ -95,9 +96,11 @@ class Server::Impl {
     streams_.reset();  // no callback comes after this
   }
 
+  [[nodiscard]] const base::OwnProcess& process() const noexcept { return process_; }
   [[nodiscard]] const std::vector<std::string>& addresses() const noexcept { return streams_->addresses(); }
 
   [[nodiscard]] ServerStatus status() const {
+    process_.require("a parameter server");
     ServerStatus status;
     status.workers = workers();
     status.kept_bytes = tables_.kept_bytes();
@@ -108,6 +111,7 @@ class Server::Impl {
   }
 
   bool wait_for_end(std::chrono::milliseconds time) {
+    process_.require("a parameter server");
     return slots_.wait_for_end(time, [this] { return workers(); });
   }
 
@@ -279,6 +283,7 @@ class Server::Impl {
   }
 
   const ServerOptions options_;
+  const base::OwnProcess process_;
   std::optional<SnapshotWriter> snapshots_;  ///< destroyed after the tables
   ServerTables tables_;
   base::Guarded<std::string> broken_;  ///< what a component of the catalogue threw; empty: nothing
@@ -291,7 +296,9 @@ class Server::Impl {
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Server::~Server() = default;
+Server::~Server() {
+  if (impl_->process().is_inherited()) static_cast<void>(impl_.release());  // it would wait for its parent's threads
+}
 
 std::unique_ptr<Server> Server::start(const ServerOptions& options) {
   require_allowed(options);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "base/fork.hpp"
 #include "base/require.hpp"
 #include "server/process/links.hpp"
 #include "server/table/worker_tables.hpp"
@@ -197,8 +198,10 @@ class TableWorker::Impl {
   }
 
   [[nodiscard]] std::int64_t steps() const noexcept { return tables_ ? tables_->clock() : 0; }
+  [[nodiscard]] const base::OwnProcess& process() const noexcept { return process_; }
 
   [[nodiscard]] WorkerStatistics statistics() const {
+    process_.require("a worker of a parameter server");
     WorkerStatistics statistics = links_.statistics();
     if (!tables_) return statistics;
     const Staleness staleness = tables_->staleness();
@@ -211,7 +214,9 @@ class TableWorker::Impl {
   [[nodiscard]] UpdateStep step(double rate) const { return {rate, static_cast<std::uint64_t>(tables_->clock()) + 1}; }
 
   void require_usable() {
+    process_.require("a worker of a parameter server");
     base::require(tables_ != nullptr, "this worker has not started; allowed: after start");
+    base::require(!has_finished_, "this worker has finished; allowed: before finish");
     links_.require_whole();
   }
 
@@ -261,15 +266,19 @@ class TableWorker::Impl {
   }
 
   const WorkerOptions options_;
+  const base::OwnProcess process_;
   Setup setup_;
   std::vector<Buffer> weights_;
+  bool has_finished_ = false;
   const base::SteadyClock clock_;
   std::unique_ptr<WorkerTables> tables_;
   Links links_;  // last: its threads use the members above
 };
 
 TableWorker::TableWorker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-TableWorker::~TableWorker() = default;
+TableWorker::~TableWorker() {
+  if (impl_->process().is_inherited()) static_cast<void>(impl_.release());  // it would wait for its parent's threads
+}
 
 std::unique_ptr<TableWorker> TableWorker::connect(const WorkerOptions& options) {
   require_allowed(options);
