@@ -78,6 +78,17 @@ TEST(Newcomers, WithTheNumberOfAWorkerThatIsAliveAreRefusedAndItGoesOn) {
   });
 }
 
+TEST(Newcomers, WithANumberBeyondTheJobDoNotKeepAServerFromItsEnd) {
+  Servers servers(2);
+  Program worker(servers, {.servers = {}, .workers = 1}), silent(servers, {.servers = {}, .worker = 5, .workers = 6});
+  silent.connect();
+  worker.start();
+  const std::string told = mismatch_of(servers, {.servers = {}, .worker = 7, .workers = 8});
+  EXPECT_NE(told.find("workers is 1 there and 8"), std::string::npos) << told;
+  worker.go_on(2);
+  for (const std::size_t server : {0, 1}) EXPECT_TRUE(servers[server].wait_for_end(20s)) << server;
+}
+
 TEST(Newcomers, TakeThePlaceOfAWorkerThatIsLost) {
   Servers servers(2);
   const WorkerOptions options{.servers = {}, .workers = 1};

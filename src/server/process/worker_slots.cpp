@@ -2,6 +2,7 @@
 #include "server/process/worker_slots.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace syncopate::server {
 
@@ -191,10 +192,12 @@ bool WorkerSlots::wait_for_end(std::chrono::milliseconds time, const std::functi
   return have_all_ended(workers());
 }
 
+/// Slots beyond the job belong to processes that are refused, or have not sent their setup.
 bool WorkerSlots::have_all_ended(std::size_t workers) const {
-  return workers > 0 && slots_.size() >= workers && std::ranges::all_of(slots_, [](const auto& entry) {
-           return entry.second.has_finished || entry.second.is_given_up;
-         });
+  const auto beyond = slots_.lower_bound(workers);
+  return workers > 0 && static_cast<std::size_t>(std::distance(slots_.begin(), beyond)) == workers &&
+         std::all_of(slots_.begin(), beyond,
+                     [](const auto& entry) { return entry.second.has_finished || entry.second.is_given_up; });
 }
 
 void WorkerSlots::count(ServerStatus& status) const {
