@@ -326,6 +326,30 @@ TEST(Images, AreTakenOnceAStepAndRestoredForAllBlocks) {
   for (const std::size_t count : {1, 3}) EXPECT_THROW(restore(count), Corrupt) << count;
 }
 
+/// A member may choose the step: the work does not grow with it.
+TEST(Setups, AtAnyStepAreAcceptedAtOnce) {
+  constexpr Clock kFar = Clock{1} << 61;
+  const std::vector<float> values(4);
+  const Payload body{nullptr, std::as_bytes(std::span(values))};
+  for (const char* optimizer : {"sgd", "lars"}) {
+    const server::Setup setup{.tables = {{"table", 4}}, .optimizer = optimizer};
+    Clock least = 0;
+    ServerTables tables(0, 1 << 20, [&](const Outgoing& sent) { least = std::max(least, sent.message.least); });
+    tables.receive(0, {.kind = MessageKind::setup, .first = kFar, .last = 1, .body = payload_of(setup.bytes())});
+    EXPECT_EQ(least, kFar) << optimizer;
+    tables.receive(0, {.kind = MessageKind::initial, .body = body});
+    const Clock end = kFar + kFar / 2;
+    tables.receive(0, {.kind = MessageKind::push, .first = kFar, .last = end, .least = end, .rate = 1, .body = body});
+    tables.receive(0, {.kind = MessageKind::fetch, .least = end});
+    EXPECT_EQ(least, end) << optimizer;
+  }
+}
+
+TEST(Setups, OfTooManyBlocksAreRefused) {
+  const server::Setup setup{.tables = std::vector<TableShape>(70'000, {"", 8192}), .servers = 4096};
+  EXPECT_THROW(static_cast<void>(blocks_of(setup)), Misuse);
+}
+
 /// A server's tables that received the setup of two workers and one block of four elements.
 class Replica : public testing::Test {
  protected:

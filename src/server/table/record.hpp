@@ -19,7 +19,7 @@ enum class Event : std::uint8_t {
   come_back,
   join,  ///< from step message.first, process message.version
   show,  ///< ServerBlock::show: the next version of the state sent to workers
-  step,  ///< ServerBlock::finish_step with the trust ratio message.rate
+  step,  ///< ServerBlock::finish_step of step message.first with the trust ratio message.rate
   // Changes of tables of rows:
   image_of_rows,  ///< message.body: part message.version of the image of table message.block; message.last: 1 for the
                   ///< last part

@@ -27,7 +27,7 @@ void repeat(ServerBlock& block, const Record& record, double now_s) {
     case Event::image:
       return block.restore(record.message.body.bytes);
     case Event::step:
-      return block.finish_step(record.message.rate);
+      return block.finish_step(record.message.first, record.message.rate);
     case Event::setup:
     case Event::image_of_rows:
     case Event::push_rows:
@@ -68,11 +68,14 @@ void ServerTables::step_jointly(Job& job, std::size_t table) {
   std::vector<ServerBlock*> blocks;
   with_all(job.blocks, indices, blocks, [&] {
     while (std::ranges::all_of(blocks, [](const ServerBlock* block) { return block->is_complete(); })) {
+      Clock step = kMostClock;
+      for (const ServerBlock* block : blocks) step = std::min(step, block->next_step());
       std::vector<optim::Squares> squares;
+      for (ServerBlock* block : blocks) block->skip_to(step);
       for (ServerBlock* block : blocks) std::ranges::copy(block->prepare_step(), std::back_inserter(squares));
       const double trust = optim::trust_of(job.rules.optimizer, job.rules.with, optim::norms_of(squares));
       for (std::size_t i = 0; i < blocks.size(); ++i)
-        change(indices[i], *blocks[i], {.event = Event::step, .message = {.rate = trust}});
+        change(indices[i], *blocks[i], {.event = Event::step, .message = {.first = step, .rate = trust}});
     }
     for (std::size_t i = 0; i < blocks.size(); ++i) answer(job, indices[i], *blocks[i]);
   });

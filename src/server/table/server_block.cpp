@@ -143,7 +143,26 @@ bool ServerBlock::is_complete() const {
 }
 
 void ServerBlock::complete_steps() {
-  while (!is_joint_ && is_complete()) apply_step();
+  while (!is_joint_ && is_complete()) {
+    skip_to(next_step());
+    apply_step();
+  }
+}
+
+/// A step without an update changes nothing, so that a worker may join, or skip steps, at any distance.
+Clock ServerBlock::next_step() const {
+  Clock next = kMostClock;
+  for (const WorkerState& worker_state : workers_) {
+    if (worker_state.takes_part) next = std::min(next, worker_state.clock - 1);
+    if (worker_state.held && worker_state.held_for >= complete_) next = std::min(next, worker_state.held_for);
+  }
+  return next;
+}
+
+void ServerBlock::skip_to(Clock step) {
+  if (step < complete_)
+    throw Corrupt(fmt::format("a block that has ended {} steps returns to step {}", complete_, step));
+  complete_ = step;
 }
 
 void ServerBlock::find_senders() {
@@ -178,7 +197,8 @@ std::vector<optim::Squares> ServerBlock::prepare_step() {
   return squares;
 }
 
-void ServerBlock::finish_step(double trust) {
+void ServerBlock::finish_step(Clock step, double trust) {
+  skip_to(step);
   if (!is_joint_ || !is_complete()) throw Corrupt("a record applies a step of a block that is not complete");
   if (!is_prepared_) static_cast<void>(prepare_step());
   if (!senders_.empty()) rules_.optimizer.update(step_of(trust), slice({0, weights_.size()}, scratch_));

@@ -45,11 +45,15 @@ class ServerBlock final {
 
   /// Block::is_joint: every worker's update of the next step has come; the table's other blocks may still wait.
   [[nodiscard]] bool is_complete() const;
+  /// The first complete step that has an update, or the last complete one if none has.
+  [[nodiscard]] Clock next_step() const;
+  /// Ends the steps before that one, which have no update.
+  void skip_to(Clock step);
   /// The squared norms of the next step, of optim::kBlock elements each, after which only `finish_step` may follow.
   [[nodiscard]] std::vector<optim::Squares> prepare_step();
-  /// Applies the next step by the trust ratio of the whole table. Throws Corrupt if it is not complete, or the block
-  /// not joint.
-  void finish_step(double trust);
+  /// Applies that step by the trust ratio of the whole table. Throws Corrupt if it is not complete, or the block not
+  /// joint.
+  void finish_step(Clock step, double trust);
 
   /// The change that `answer` makes to the block itself. `version` counts it.
   void show() { answers_.advance(weights_); }

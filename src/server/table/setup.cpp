@@ -24,6 +24,8 @@ constexpr std::size_t kMostName = 4096;
 /// Clocks that begin below it cannot overflow within any job.
 constexpr std::uint64_t kMostFirstStep = std::uint64_t{1} << 60;
 constexpr std::size_t kMostTables = 1 << 20, kMostHyperparameters = 64;
+/// Blocks of a job: about 100 bytes each on every worker and server.
+constexpr double kMostBlocks = 1 << 22;
 /// The elements of a block.
 constexpr std::size_t kMostElements = kMostBodyBytes / sizeof(float);
 
@@ -226,7 +228,15 @@ static_assert(kMostElements % optim::kBlock == 0);
 
 std::vector<Block> blocks_of(const Setup& setup) {
   std::vector<std::size_t> bytes;
-  for (const TableShape& table : setup.tables) bytes.push_back(table.elements * sizeof(float));
+  double most_blocks = 0;
+  for (const TableShape& table : setup.tables) {
+    bytes.push_back(table.elements * sizeof(float));
+    most_blocks += static_cast<double>(table.elements / kMostElements + std::min(table.elements, setup.servers));
+  }
+  base::require(most_blocks <= kMostBlocks,
+                "{} tables on {} servers are up to {:.0f} blocks; allowed: {:.0f}: combine small tables, or use fewer "
+                "servers",
+                setup.tables.size(), setup.servers, most_blocks, kMostBlocks);
   const JobRules rules(setup);
   std::vector<Block> blocks;
   std::vector<std::uint32_t> next(setup.servers);
