@@ -252,6 +252,17 @@ def test_what_a_servers_component_raises_ends_the_job_for_all():
     assert any(isinstance(one, LookupError) for one in failures), failures
 
 
+def test_a_value_of_a_servers_component_that_is_not_allowed_ends_the_job_for_all():
+    class Wrong(Quorum):
+        def last_step(self, server):
+            return super().last_step(server) if server.least < 3 else "far"
+
+    wrong = syncopate.Consistency("wrong", Wrong, parameters=NUMBERS)
+    results, _, failures = served(2, [wrong], consistency=wrong, steps=100)
+    assert all(isinstance(one, syncopate.RemoteFailure) and "wrong: last_step is 'far'" in str(one) for one in results), results
+    assert any(isinstance(one, syncopate.Misuse) for one in failures), failures
+
+
 def test_components_live_as_long_as_what_uses_them():
     def start():
         return syncopate.Server.start(["127.0.0.1:0"], catalogue=[syncopate.Placement("halves", halves),

@@ -77,6 +77,30 @@ TEST(AWorker, ThatTakesThePlaceOfOneThatDiedGoesOnWhereTheOthersAre) {
   EXPECT_EQ(again[0]->weights(1), all[1]->weights(1));
 }
 
+TEST(AWorker, ThatHasFinishedDoesNothingMore) {
+  const Servers servers(1);
+  const auto worker = TableWorker::connect({.servers = servers.addresses(), .optimizer = "sgd"});
+  worker->create_rows({.name = "rows", .width = 1});
+  worker->start();
+  worker->finish();
+  const std::uint64_t id = 0;
+  float row = 1;
+  const auto ids = std::span(&id, 1);
+  const auto values = std::span(&row, 1);
+  EXPECT_THROW(worker->push_rows(0, ids, values, 1), Misuse);
+  EXPECT_THROW(worker->pull_rows(0, ids, values), Misuse);
+  EXPECT_THROW(worker->clock(1), Misuse);
+}
+
+TEST(AWorker, OfAJobWithoutWorkersIsRefused) {
+  try {
+    static_cast<void>(TableWorker::connect({.servers = {"@no-server"}, .workers = 0}));
+    FAIL() << "it was accepted";
+  } catch (const Misuse& error) {
+    EXPECT_STREQ(error.what(), "a job of 0 workers; allowed: 1 to 4096");
+  }
+}
+
 TEST(AServer, ThatStaysAwayIsNamedWithItsAddress) {
   Servers servers(2);
   auto all = programs(servers, {.servers = {}, .workers = 1, .timeout = 1s});

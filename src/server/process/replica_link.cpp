@@ -47,7 +47,7 @@ void ReplicaLink::run() {
     const auto is_over = [](const State& state) { return state.is_over; };
     while (serve_once() && !state_.wait_until(base::SteadyClock().now() + kPause, is_over, [](State&) {})) {
     }
-  } catch (const Error&) {
+  } catch (...) {  // also of a component of the catalogue, or std::bad_alloc
     events_.failed(std::current_exception());
   }
 }

@@ -37,6 +37,7 @@ Setup setup_of(const WorkerOptions& options) {
 
 void require_allowed(const WorkerOptions& options) {
   base::require(!options.servers.empty(), "no server; allowed: at least 1");
+  base::require(options.workers >= 1, "a job of 0 workers; allowed: 1 to {}", kMostWorkers);
   base::require(options.worker < options.workers, "worker {} of {}; allowed: 0 to {}", options.worker, options.workers,
                 options.workers - 1);
   base::require(options.timeout.count() > 0, "a timeout of {} ms; allowed: more than 0", options.timeout.count());
@@ -195,6 +196,7 @@ class TableWorker::Impl {
     wait([&] { return tables_->finish(); }, "all tables");
     for (std::size_t table = 0; table < weights_.size(); ++table) tables_->read(table);
     links_.leave();
+    has_finished_ = true;
   }
 
   [[nodiscard]] std::int64_t steps() const noexcept { return tables_ ? tables_->clock() : 0; }

@@ -21,11 +21,13 @@ std::span<float> floats(const Buffer& buffer) { return {static_cast<float*>(buff
 void require_fit(const Setup& setup, std::span<const Buffer> weights) {
   base::require(weights.size() == setup.tables.size(), "weights of {} tables; allowed: of all {}", weights.size(),
                 setup.tables.size());
-  for (std::size_t i = 0; i < weights.size(); ++i)
-    base::require(
-        weights[i].dtype == DType::f32 && weights[i].count == setup.tables[i].elements && weights[i].count > 0,
-        "table '{}' has {} weights of type {}; allowed: {} of type f32, at least 1", setup.tables[i].name,
-        weights[i].count, name_of(weights[i].dtype), setup.tables[i].elements);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const TableShape& table = setup.tables[i];
+    base::require(table.elements > 0, "table '{}' has no weights; allowed: at least 1", table.name);
+    base::require(weights[i].dtype == DType::f32 && weights[i].count == table.elements,
+                  "table '{}' has {} weights of type {}; allowed: {} of type f32", table.name, weights[i].count,
+                  name_of(weights[i].dtype), table.elements);
+  }
 }
 
 /// The order in which a worker sends the blocks of a table: to each server in turn. Workers begin with different
