@@ -191,6 +191,7 @@ int fail(const Error& error, bool json) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  hold_standard_descriptors();
   Words words;
   try {
     words.server.access = access_from_environment();

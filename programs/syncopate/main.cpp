@@ -90,6 +90,7 @@ std::vector<std::string> words_of(int count, char** values, bool& wants_json) {
 }
 
 int run_command_line(int count, char** values) {
+  hold_standard_descriptors();
   std::optional<launch::process::HeldSignals> held(std::in_place);
   Session session;
   session.program = own_path();

@@ -40,6 +40,7 @@ int fail(const Error& error, Group* group, bool json) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  hold_standard_descriptors();
   bool json = false;
   for (int i = 1; i < argc; ++i) json = json || std::strcmp(argv[i], "--json") == 0;
   std::unique_ptr<Group> group;

@@ -126,6 +126,27 @@ TEST(RunEnd, RanksThatDoNotFollowAFailureAreAskedThenKilled) {
   EXPECT_NE(ended.output.find("[0] asked"), std::string::npos) << ended.output;
 }
 
+TEST(RunEnd, AWorkerThatIgnoresASignalIsKilledWhenAnotherHasEndedByIt) {
+  Running run({"run", "-n", "2", "--servers", "1", "--", "sh", "-c",
+               "if [ $SYNCOPATE_RANK = 1 ]; then trap '' TERM; fi; echo ready; while :; do sleep 0.05; done"});
+  ASSERT_TRUE(run.says("ready", 2));
+  run.send(SIGTERM);
+  const Ended ended = run.end();
+  EXPECT_EQ(ended.code, 143) << ended.error;
+  EXPECT_NE(ended.error.find("syncopate run: interrupted by SIGTERM"), std::string::npos) << ended.error;
+}
+
+TEST(RunEnd, ASignalEndsAJobWhoseOutputIsNotRead) {
+  // Rank 0 fills the pipes before the signal, rank 1 after it.
+  Running run(run_script(2,
+                         "if [ $SYNCOPATE_RANK = 0 ]; then echo ready; exec yes; fi\n"
+                         "trap 'seq 100000; exit 9' TERM; echo ready; while :; do sleep 0.05; done"));
+  ASSERT_TRUE(run.says("ready", 2));
+  run.send(SIGTERM);
+  EXPECT_TRUE(vanishes(run.pid()));
+  EXPECT_NE(run.end().error.find("syncopate run: interrupted by SIGTERM"), std::string::npos);
+}
+
 TEST(RunEnd, SignalsReachEveryRank) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     Running run(run_script(2, "trap 'echo caught; exit 9' INT TERM HUP; echo ready; while :; do sleep 0.05; done"));

@@ -161,6 +161,14 @@ TEST(RunStart, WordsBehindTheProgramAreItsOwn) {
   EXPECT_EQ(syncopate({"run", "-n", "1", "echo", "-n", "5"}).output, "[0] 5\n");
 }
 
+TEST(RunStart, ManyRanksNeedNoHigherLimitOfDescriptorsAndKeepTheirs) {
+  const Ended ended = syncopate(
+      run_script(1, "ulimit -Sn 40; exec " SYNCOPATE_PROGRAM " run -n 20 -- sh -c 'echo limit $(ulimit -Sn)'"));
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  for (const char* rank : {"[0]", "[19]"})
+    EXPECT_NE(ended.output.find(std::string("[0] ") + rank + " limit 40\n"), std::string::npos) << ended.output;
+}
+
 TEST(RunStart, AnUnknownProgramIsMisuse) {
   for (const std::string program : {"no-such-program-anywhere", "/no/such/file", "/etc/hostname"}) {
     const Ended ended = syncopate({"run", "--json", "-n", "2", "--", program});
@@ -275,6 +283,13 @@ TEST_F(OtherHosts, AnEnvironmentOfSeveralLinesArrives) {
       {"run", "--hosts", "127.0.0.1", "--env", "NOTE=one\n two\\n\n", "--", "sh", "-c", "printf '%s|\\n' \"$NOTE\""},
       by_stand_in());
   EXPECT_EQ(ended.output, "[0] one\n[0]  two\\n\n[0] |\n") << ended.error;
+}
+
+TEST_F(OtherHosts, AnEnvironmentThatIsTooLongIsRefusedByItsLength) {
+  const Ended ended =
+      syncopate({"run", "--hosts", "127.0.0.1", "--env", "PATHS=" + std::string(15'000, '/'), "true"}, by_stand_in());
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_NE(ended.error.find("allowed: 59000; shorten the values of --env"), std::string::npos) << ended.error;
 }
 
 TEST_F(OtherHosts, AStarterThatReadsNoMoreDoesNotEndTheLauncher) {

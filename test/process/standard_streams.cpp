@@ -63,6 +63,14 @@ TEST_F(FailedWrites, ToAPipeWithoutAReaderEndACommandBySigpipe) {
   }
 }
 
+TEST_F(FailedWrites, ToAClosedDescriptorReachNoOtherFile) {
+  const std::string run = SYNCOPATE_PROGRAM " run -n 2 -- sh -c ";
+  const Ended ended =
+      syncopate(run_script(1, run + "true <&- >&-; echo $? >&2; " + run + "'echo text' <&- >&-; echo $? >&2; " + run +
+                                  "'cat; exit 7' <&- >&- 2>&-; echo $? >&2"));
+  EXPECT_EQ(ended.error, "[0] 0\n[0] syncopate: cannot write to standard output: Bad file descriptor\n[0] 1\n[0] 7\n");
+}
+
 TEST_F(FailedWrites, ToAClosedTerminalLeaveTheEndOfAJobAsItIs) {
   const std::string seen = folder_ / "seen";
   Running run(run_script(2, "trap 'echo bye; echo bye >&2; touch " + seen +

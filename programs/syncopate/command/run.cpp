@@ -14,6 +14,7 @@
 #include "syncopate/error.hpp"
 #include "syncopate/group.hpp"
 #include "syncopate/tooling/environment.hpp"
+#include "syncopate/tooling/json.hpp"
 
 namespace syncopate::tools::command {
 
@@ -90,12 +91,13 @@ int run_ranks(const Session& session, const Words& words, const std::vector<std:
     end = launch::run_job(job, [&screen](const launch::job::Line& line) { screen.show(line); });
   }
   if (end.first_failure < 0 && !end.interrupted) return 0;
-  print_error("syncopate run: {}\n", end.description());
-  if (session.json && end.interrupted)
-    print_row({{"error", end.description()}, {"kind", "Interrupted"}, {"code", end.exit_code()}});
-  else if (session.json)
-    print_row(
-        {{"error", end.description()}, {"kind", "RankFailed"}, {"rank", end.first_failure}, {"code", end.exit_code()}});
+  // After a signal the output may not be read.
+  const Ready ready = end.forwarded_signal != 0 ? ready_within(job.supervise.reader) : Ready();
+  write_error(fmt::format("syncopate run: {}\n", end.description()), ready);
+  nlohmann::json row{{"error", end.description()}, {"kind", end.interrupted ? "Interrupted" : "RankFailed"}};
+  if (!end.interrupted) row["rank"] = end.first_failure;
+  row["code"] = end.exit_code();
+  if (session.json) write_output(text_of_json(row) + "\n", ready);
   return end.exit_code();
 }
 

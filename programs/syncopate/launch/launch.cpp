@@ -18,6 +18,7 @@ namespace syncopate::tools::launch {
 namespace {
 
 /// Used where no port can be reserved: in a lab every port is free; on other hosts this is a likely free port.
+constexpr rlim_t kDescriptorsOfAProgram = 4, kOwnDescriptors = 64;
 constexpr int kLabPort = 29'500, kLabStorePort = 29'501;
 constexpr int kFirstRemotePort = 20'000, kRemotePorts = 10'000;  // below the range that systems hand out by themselves
 
@@ -180,6 +181,8 @@ job::End run_job(const JobOptions& given, const job::LineSink& sink) {
     for (const auto& [name, value] : servers.environment(static_cast<int>(slot_of(options, rank).place)))
       programs[static_cast<std::size_t>(rank)].environment[name] = value;
   for (process::Program& server : servers.programs()) programs.push_back(std::move(server));
+  const rlim_t before = process::raise_descriptor_limit(kOwnDescriptors + kDescriptorsOfAProgram * programs.size());
+  for (process::Program& program : programs) program.descriptors = before;
   return job::supervise(programs, options.supervise, sink);
 }
 

@@ -23,6 +23,7 @@ namespace {
 // The rank replaces this shell (exec), so that its exit code and signals are ssh's. A watcher holds standard input,
 // forwards signals to the session's process group, and cleans up at its end. Descriptors do not pass through ssh: the
 // rank reports the rank that failed first on a copy of its standard error, from which `run` takes the line.
+constexpr std::size_t kMostSettings = 59'000;  // with the secret they fit into process::Program::input
 constexpr std::string_view kRemoteScript = R"(mask=$(umask)
 umask 077
 IFS= read -r secret || exit 1
@@ -128,6 +129,11 @@ process::Program over_ssh(const Place& place, const process::Program& program, c
   std::string settings;
   for (const auto& [name, value] : program.environment) settings += escaped(fmt::format("{}={}", name, value));
   for (const std::string& word : program.argv) command += ' ' + in_quotes(word);
+  if (settings.size() > kMostSettings)
+    throw Misuse(
+        fmt::format("--hosts: the settings of a rank have {} bytes as text, in which a byte that is neither a "
+                    "letter nor a digit has 5; allowed: {}; shorten the values of --env and SYNCOPATE_*",
+                    settings.size(), kMostSettings));
   const char* ssh = std::getenv("SYNCOPATE_SSH");
   std::string host = place.host;
   if (host.front() == '[') host = host.substr(1, host.size() - 2);

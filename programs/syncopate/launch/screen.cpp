@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "syncopate/tooling/json.hpp"
-#include "syncopate/tooling/standard_streams.hpp"
 
 namespace syncopate::tools::launch {
 namespace {
@@ -49,31 +48,30 @@ Screen::Screen(bool json)
     : json_(json), output_is_terminal_(isatty(STDOUT_FILENO) == 1), error_is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Screen::~Screen() {
-  if (!progress_.empty()) write_error(kClearLine);
+  if (!progress_.empty()) write_error(kClearLine, ready_within(std::chrono::milliseconds(0)));
 }
 
-/// One write a line, so that lines of this and other processes stay whole.
-void Screen::put(job::Stream stream, const std::string& line) {
-  const bool is_error = stream == job::Stream::error;
+/// One write a line of up to PIPE_BUF bytes, so that lines of this and other processes stay whole.
+void Screen::put(const job::Line& line, const std::string& text) {
+  const bool is_error = line.stream == job::Stream::error;
   const bool crosses = !progress_.empty() && (is_error ? error_is_terminal_ : output_is_terminal_);
-  if (crosses) write_error(kClearLine);
-  is_error ? write_error(line) : write_output(line);
-  if (crosses) write_error(progress_);
+  if (crosses) write_error(kClearLine, line.ready);
+  is_error ? write_error(text, line.ready) : write_output(text, line.ready);
+  if (crosses) write_error(progress_, line.ready);
 }
 
 void Screen::show(const job::Line& line) {
-  if (line.stream == job::Stream::progress) return progress(line.text);
-  if (line.stream == job::Stream::output && is_json_object(line.text))
-    return put(line.stream, std::string(line.text) + "\n");
-  if (line.stream == job::Stream::output && json_) return put(line.stream, as_row(line));
-  if (line.name.empty()) return put(line.stream, fmt::format("[{}] {}\n", line.rank, line.text));
-  put(line.stream, fmt::format("[{}] {}\n", line.name, line.text));
+  if (line.stream == job::Stream::progress) return progress(line);
+  if (line.stream == job::Stream::output && is_json_object(line.text)) return put(line, std::string(line.text) + "\n");
+  if (line.stream == job::Stream::output && json_) return put(line, as_row(line));
+  if (line.name.empty()) return put(line, fmt::format("[{}] {}\n", line.rank, line.text));
+  put(line, fmt::format("[{}] {}\n", line.name, line.text));
 }
 
-void Screen::progress(std::string_view text) {
+void Screen::progress(const job::Line& line) {
   if (!error_is_terminal_) return;
-  progress_ = cut(text, terminal_columns());
-  write_error(std::string(kClearLine) + progress_);
+  progress_ = cut(line.text, terminal_columns());
+  write_error(std::string(kClearLine) + progress_, line.ready);
 }
 
 }  // namespace syncopate::tools::launch

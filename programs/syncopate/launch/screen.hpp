@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "launch/job/supervise.hpp"
+#include "syncopate/tooling/standard_streams.hpp"
 
 namespace syncopate::tools::launch {
 
@@ -17,12 +18,12 @@ class Screen final {
   Screen& operator=(const Screen&) = delete;
 
   void show(const job::Line& line);
-  /// Draws `text` over the previous progress line; nothing where stderr is not a terminal.
-  void progress(std::string_view text);
   [[nodiscard]] bool is_terminal() const noexcept { return error_is_terminal_; }
 
  private:
-  void put(job::Stream stream, const std::string& line);
+  void put(const job::Line& line, const std::string& text);
+  /// Draws the line over the previous progress line; nothing where stderr is not a terminal.
+  void progress(const job::Line& line);
 
   bool json_;
   bool output_is_terminal_;

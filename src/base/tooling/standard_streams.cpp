@@ -1,6 +1,7 @@
 // Standard output and error of our own programs: a failed write to standard output is kept until finish_output.
 #include "syncopate/tooling/standard_streams.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
@@ -53,22 +54,44 @@ bool write_all(int file, std::string_view bytes) noexcept {
   return true;
 }
 
-bool write_at_once(int file, std::string_view bytes) noexcept {
-  while (!bytes.empty()) {
+Ready ready_within(std::chrono::milliseconds patience) {
+  return [patience](int file) {
     pollfd ready{.fd = file, .events = POLLOUT, .revents = 0};
-    if (::poll(&ready, 1, 0) != 1 || (ready.revents & POLLOUT) == 0 || (ready.revents & POLLERR) != 0) return false;
+    return ::poll(&ready, 1, static_cast<int>(patience.count())) == 1 && (ready.revents & POLLOUT) != 0 &&
+           (ready.revents & POLLERR) == 0;
+  };
+}
+
+void hold_standard_descriptors() noexcept {
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})  // `open` returns the lowest that is closed
+    if (::fcntl(file, F_GETFD) < 0) static_cast<void>(::open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+}
+
+bool write_when(const Ready& ready, int file, std::string_view bytes) noexcept {
+  while (!bytes.empty()) {
+    if (!ready(file)) {
+      errno = 0;
+      return false;
+    }
     const ssize_t written = ::write(file, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
-    if (written < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
+    if (written < 0 && errno != EINTR && errno != EAGAIN) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
   }
   return true;
 }
 
-void write_output(std::string_view text) noexcept {
-  if (!write_all(STDOUT_FILENO, text)) note_failure(errno);
+bool write_at_once(int file, std::string_view bytes) noexcept {
+  return write_when(ready_within(std::chrono::milliseconds(0)), file, bytes);
 }
 
-void write_error(std::string_view text) noexcept { (void)write_all(STDERR_FILENO, text); }
+void write_output(std::string_view text, const Ready& ready) noexcept {
+  if (ready ? write_when(ready, STDOUT_FILENO, text) : write_all(STDOUT_FILENO, text)) return;
+  if (errno != 0) note_failure(errno);
+}
+
+void write_error(std::string_view text, const Ready& ready) noexcept {
+  (void)(ready ? write_when(ready, STDERR_FILENO, text) : write_all(STDERR_FILENO, text));
+}
 
 void finish_output() {
   errno = 0;

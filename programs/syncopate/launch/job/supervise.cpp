@@ -41,6 +41,8 @@ class Supervisor final {
   void poll_once(int timeout_ms);
   [[nodiscard]] int wait_ms() const;
   void read_stream(int rank, Stream stream);
+  void write(Line line);
+  [[nodiscard]] bool awaits_reader(int file);
   void pass_on(int rank, Stream stream, std::string_view text);
   void show_progress(int rank);
   void take_signals();
@@ -66,6 +68,7 @@ class Supervisor final {
   SteadyTime next_stage_ = SteadyTime::max();
   int interrupts_ = 0;
   bool is_dismissed_ = false;
+  bool is_unread_ = false;     ///< the reader of the output took nothing after a signal
   std::optional<int> blamed_;  ///< by the first of the ranks whose group failed
   End end_;
 };
@@ -169,9 +172,28 @@ void Supervisor::read_stream(int index, Stream stream) {
   if (stream == Stream::error) show_progress(index);
 }
 
+void Supervisor::write(Line line) {
+  line.ready = [this](int file) { return awaits_reader(file); };
+  sink_(line);
+}
+
+/// Signals are forwarded meanwhile. After one a reader that takes nothing must not keep the job from its end.
+bool Supervisor::awaits_reader(int file) {
+  for (;;) {
+    std::array<pollfd, 2> files{pollfd{.fd = file, .events = POLLOUT, .revents = 0},
+                                pollfd{.fd = signals_.descriptor(), .events = POLLIN, .revents = 0}};
+    const bool hurries = is_unread_ || stage_ == Stage::killed;
+    const int patience = hurries ? 0 : end_.forwarded_signal != 0 ? static_cast<int>(options_.reader.count()) : -1;
+    const int found = poll(files.data(), files.size(), patience);
+    if (found == 0) is_unread_ = true;
+    if (found == 0 || files[0].revents != 0) return found > 0;
+    take_signals();
+  }
+}
+
 void Supervisor::pass_on(int rank, Stream stream, std::string_view text) {
   const std::string_view name = ranks_[static_cast<std::size_t>(rank)].program.name;
-  if (stream == Stream::output) return sink_({rank, name, stream, text});
+  if (stream == Stream::output) return write({rank, name, stream, text});
   const std::string_view shown = as_overwritten(text);
   // Descriptors do not pass through ssh: a rank on another host reports on its standard error.
   const bool may_blame = stream == Stream::blame || ranks_[static_cast<std::size_t>(rank)].program.signals_by_input;
@@ -180,7 +202,7 @@ void Supervisor::pass_on(int rank, Stream stream, std::string_view text) {
     return;
   }
   const bool is_erased = shown.size() < text.size() && shown.find_first_not_of(' ') == std::string_view::npos;
-  if (stream == Stream::error && !is_erased) sink_({rank, name, stream, shown});  // no blanks over a progress line
+  if (stream == Stream::error && !is_erased) write({rank, name, stream, shown});  // no blanks over a progress line
 }
 
 /// An unfinished line with a carriage return is an update in place: only its newest text matters.
@@ -189,7 +211,7 @@ void Supervisor::show_progress(int index) {
   if (lines.unfinished().find('\r') == std::string_view::npos) return;
   const std::string_view text = as_overwritten(lines.unfinished());
   const std::size_t kept = lines.unfinished().data() + lines.unfinished().size() - text.data();
-  if (options_.progress && index == 0) sink_({index, {}, Stream::progress, text});
+  if (options_.progress && index == 0) write({index, {}, Stream::progress, text});
   if (kept + 1 < lines.unfinished().size()) lines.keep_last(kept + 1);
 }
 
@@ -254,13 +276,15 @@ void Supervisor::collect_ends() {
   }
   // Among ranks found dead at the same time, one killed by a signal did not die of the others' failure.
   std::stable_partition(ended.begin(), ended.end(), [this](int rank) { return end_.ranks[rank].signal != 0; });
+  bool ends_others = false;
   for (const int rank : ended) {
     if (end_.ranks[rank].code == 0) continue;
     if (end_.first_failure < 0) end_.first_failure = rank;
-    if (options_.others_go_on && !ranks_[static_cast<std::size_t>(rank)].program.attends) report_lost_worker(rank);
+    const bool go_on = options_.others_go_on && !ranks_[static_cast<std::size_t>(rank)].program.attends;
+    if (go_on) report_lost_worker(rank);
+    ends_others = ends_others || !go_on || end_.forwarded_signal != 0;
   }
-  if (end_.first_failure < 0 || stage_ != Stage::all_well) return;
-  if (options_.others_go_on && !ranks_[static_cast<std::size_t>(end_.first_failure)].program.attends) return;
+  if (!ends_others || stage_ != Stage::all_well) return;
   note_stopped();
   stage_ = Stage::own_error;
   next_stage_ = std::chrono::steady_clock::now() + options_.own_error;
@@ -272,7 +296,7 @@ void Supervisor::report_lost_worker(int rank) {
       std::ranges::all_of(ranks_, [](const Rank& other) { return other.program.attends || other.end; });
   if (is_last || end_.interrupted) return;
   const std::string text = end_.ranks[static_cast<std::size_t>(rank)].description() + "; the others are not stopped";
-  sink_({rank, {}, Stream::error, text});
+  write({rank, {}, Stream::error, text});
 }
 
 /// A stopped rank does not end: the first to end is then one that missed it.

@@ -10,6 +10,7 @@
 
 #include "launch/job/end.hpp"
 #include "launch/process/program.hpp"
+#include "syncopate/tooling/standard_streams.hpp"
 
 namespace syncopate::tools::launch::job {
 
@@ -25,6 +26,7 @@ struct Line {
   std::string_view name;  ///< of a program that is not a rank; else empty
   Stream stream = Stream::output;
   std::string_view text;  ///< without '\n'; valid during the call
+  Ready ready{};          ///< waits for the reader of what a sink writes; where it returns false, the rest is dropped
 };
 using LineSink = std::function<void(const Line&)>;
 
@@ -32,7 +34,10 @@ struct SuperviseOptions {
   /// After the first failure the others have this time to end with their own error, which is more precise than ours.
   std::chrono::milliseconds own_error{5'000};
   std::chrono::milliseconds termination{2'000};  ///< from SIGTERM to SIGKILL
-  /// A rank that fails ends nothing: the others go on, and those that attend with them.
+  /// After a signal: time in which the reader of the output must take something, or it loses the rest.
+  std::chrono::milliseconds reader{2'000};
+  /// A rank that fails ends nothing: the others go on, and those that attend with them. After a signal this does not
+  /// apply.
   bool others_go_on = false;
   bool progress = false;           ///< pass on rank 0's carriage-return updates as Stream::progress
   std::vector<std::string> files;  ///< removed if this process is killed

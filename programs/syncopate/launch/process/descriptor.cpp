@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -19,9 +20,20 @@ void Descriptor::close() noexcept {
   file_ = -1;
 }
 
+rlim_t raise_descriptor_limit(rlim_t count) noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return RLIM_INFINITY;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = std::min(std::max(before, count), limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
+  return before;
+}
+
 Pipe make_pipe() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) fail("cannot make a pipe");
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    fail(errno == EMFILE ? "cannot make a pipe (raise the hard limit of descriptors: ulimit -Hn)"
+                         : "cannot make a pipe");
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 

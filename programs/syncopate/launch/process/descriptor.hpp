@@ -1,6 +1,7 @@
 // Descriptor: an open file that closes itself, and the few things one does with it.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <string>
@@ -37,6 +38,9 @@ struct Pipe {
   Descriptor write;
 };
 
+/// Raises this process's limit of descriptors to `count`, or as far as the system allows. Returns the limit before,
+/// which programs that it starts should have: select() fails with more than 1024.
+rlim_t raise_descriptor_limit(rlim_t count) noexcept;
 [[nodiscard]] Pipe make_pipe();  ///< closed on exec; throws SystemFailure
 using syncopate::write_all;
 /// The same to a program that may have ended: that must not end this one by SIGPIPE.

@@ -29,11 +29,16 @@ struct Image {
   std::vector<std::string> words;
   std::vector<char*> arguments;
   std::vector<char*> environment;
+  rlim_t descriptors;
 };
 
 Image image_of(Program program, int blame) {
   if (blame >= 0) program.environment["SYNCOPATE_BLAME_FD"] = BlameDescriptor::of(blame).text();
-  Image image{.path = resolve_program(program.argv.at(0)), .words = {}, .arguments = {}, .environment = {}};
+  Image image{.path = resolve_program(program.argv.at(0)),
+              .words = {},
+              .arguments = {},
+              .environment = {},
+              .descriptors = program.descriptors};
   image.words = program.argv;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view line = *entry;
@@ -66,6 +71,11 @@ void reset_signals() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) _exit(127);  // the launcher died before the line above took effect
   reset_signals();
+  rlimit limit{};
+  if (image.descriptors != RLIM_INFINITY && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = image.descriptors;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
   dup2(ends.input, STDIN_FILENO);
   dup2(ends.output, STDOUT_FILENO);
   dup2(ends.error, STDERR_FILENO);
@@ -76,13 +86,12 @@ void reset_signals() {
   _exit(ignored == sizeof why ? 127 : 126);
 }
 
-/// stdin of a program that gets nothing; otherwise the read end of a pipe that holds `input`.
+/// stdin of a program that gets nothing; otherwise the read end of a pipe that holds `input`, whose buffer has 64 KiB.
 Pipe input_of(const Program& program) {
   if (program.input.empty() && !program.signals_by_input)
     return {Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)), Descriptor()};
   Pipe pipe = make_pipe();
-  if (program.input.size() > 60'000) throw Misuse("a program's standard input holds at most 60000 bytes");
-  write_all(pipe.write.get(), program.input);  // fits into the pipe's buffer: 64 KiB
+  write_all(pipe.write.get(), program.input);
   if (!program.signals_by_input) pipe.write.close();
   return pipe;
 }

@@ -17,10 +17,11 @@ struct Program {
   bool restarts = false;                           ///< it is started again when a signal has killed it
   std::vector<std::string> argv;                   ///< argv[0] is looked up in PATH unless it holds a '/'
   std::map<std::string, std::string> environment;  ///< on top of this process's own
-  std::string input;                               ///< what it finds on its standard input
+  std::string input;                               ///< what it finds on its standard input: at most 60 000 bytes
   /// Its standard input stays open and takes "INT\n", "TERM\n"…: what stands between us and it forwards no signals.
   bool signals_by_input = false;
   bool blames = false;  ///< it inherits a descriptor on which it may report the rank that failed first (blame.hpp)
+  rlim_t descriptors = RLIM_INFINITY;  ///< its limit of them; infinity: this process's
 };
 
 struct Started {
