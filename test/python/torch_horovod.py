@@ -374,6 +374,12 @@ def refusals(rank, size):
     sgd = torch.optim.SGD(net.parameters(), 0.1)
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD(net.parameters(), 0.1), net.named_parameters())
 
+    of_two_passes = hvd.DistributedOptimizer(torch.optim.SGD((other := model()).parameters(), 0.1), backward_passes_per_step=2)
+
+    def zero_between_passes():
+        loss_of(other, 0, 0, 1).backward()
+        of_two_passes.zero_grad()
+
     def backward_twice():
         loss_of(net, 0, 0, 1).backward()
         loss_of(net, 0, 0, 1).backward()
@@ -406,9 +412,11 @@ def refusals(rank, size):
         "predivide": lambda: hvd.DistributedOptimizer(sgd, op=hvd.Sum, gradient_predivide_factor=2.0),
         "passes": lambda: hvd.DistributedOptimizer(sgd, backward_passes_per_step=0),
         "too many": backward_twice,
-        "zero_grad": optimizer.zero_grad,
+        "zero_grad": zero_between_passes,
     }
     texts = {name: refusal(call) for name, call in calls.items()}
+    optimizer.zero_grad()  # the averages of a complete pass may be left out
+    of_two_passes.close()
     optimizer.close()
     return texts
 

@@ -79,6 +79,14 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
         """Return when the gradients are reduced; `step` does it too. Gradients without a backward pass are sent too."""
         if self._reached or not self._averaged:
             self._exchange()
+        self._forget_passes()
+
+    def _complete(self):
+        super()._complete()
+        self._forget_passes()
+
+    def _forget_passes(self):
+        self._passes = [0] * len(self._named)
 
     def _exchange(self):
         """As before, with the factors of the reduction, and an entry in the journal."""
@@ -86,7 +94,7 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
             super()._exchange()
         if self._number is not None:
             self._journal.ended(self._number)
-        self._number, self._passes = None, [0] * len(self._named)
+        self._number = None
         for view in self._views if self._after != 1 else ():
             view.mul_(self._after)
 
@@ -96,11 +104,12 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
         yield
 
     def zero_grad(self, set_to_none=True):
-        """Zero the gradients, in place; refused while they are sent."""
-        if any(self._passes):
+        """Zero the gradients, in place; refused before the last of the backward passes that add up to a step."""
+        if any(self._passes) and not self._averaged:
             raise syncopate.Misuse(
                 "zero_grad() after a backward pass and before its step; allowed: after step() or synchronize()")
         super().zero_grad(set_to_none)
+        self._forget_passes()
 
     def _mean(self, loss):
         """The loss of this rank: ranks that have joined have none to average."""
