@@ -64,6 +64,9 @@ class Combining final {
     signals_->without_gil([&] { own().decode(); });
     underway_.pop_front();
   }
+  void end_step() {
+    signals_->without_gil([&] { own().end_step(); });
+  }
   void close() {
     own_.reset();
     group_.reset();
@@ -123,9 +126,10 @@ void bind_combiner(nb::module_& module) {
           "codes_ahead", [](const Combining& self) { return self.own().codes_ahead(); },
           "Whether a second thread shortens steps: there is a codec and a second processor, and encoding needs no "
           "other rank.")
-      .def(
-          "end_step", [](Combining& self) { self.own().end_step(); },
-          "End a step: what its buckets left in the codec's state counts from now on.")
+      .def("end_step", &Combining::end_step,
+           "End a step: what its buckets left in the codec's state counts from now on, unless a value on any rank is "
+           "not finite. "
+           "A collective of codecs with state.")
       .def(
           "discard_step", [](Combining& self) { self.own().discard_step(); },
           "After an update that every rank skips: the codec's state is as before the last step.")
