@@ -47,8 +47,9 @@ class Combiner final {
   /// Whether a second thread shortens steps: there is a codec and a second processor, and encoding needs no other rank.
   [[nodiscard]] bool codes_ahead() const noexcept;
 
-  /// Ends a step and commits its codec state. Gradients that the step did not combine keep their state. After an error
-  /// of `combine` it throws Misuse, and the state is as before the step.
+  /// Ends a step. Its codec state counts, unless a value on any rank is not finite: with codecs that keep state the
+  /// ranks agree on it, so this is a collective. Gradients that the step did not combine keep their state. After an
+  /// error of `combine` it throws Misuse, and the state is as before the step.
   void end_step();
   /// See Synchronizer::discard_step, save and restore. Call them between steps.
   void discard_step();
