@@ -61,13 +61,15 @@ def join(store, rank, size, timeout_s):
     deadline = time.monotonic() + timeout_s
     with Watch(store, rank, size) as watch:
         meeting = _meeting(store, rank, size, timeout_s, deadline, watch)
-        bound_s = min(left(deadline).total_seconds(), _CONNECTING_S)
-        return syncopate.Group.join(rank=rank, size=size, rendezvous=meeting, timeout_s=timeout_s, join_timeout_s=bound_s,
-                                    while_joining=watch.look)
+        if not meeting.startswith(_REFUSED):
+            bound_s = min(left(deadline).total_seconds(), _CONNECTING_S)
+            return syncopate.Group.join(rank=rank, size=size, rendezvous=meeting, timeout_s=timeout_s, join_timeout_s=bound_s,
+                                        while_joining=watch.look)
+    raise syncopate.Misuse(meeting.removeprefix(_REFUSED))
 
 
 def _meeting(store, rank, size, timeout_s, deadline, watch):
-    """Where the ranks meet, when all have come."""
+    """Where the ranks meet, when all have come, or why they cannot."""
     hosts = [f"host/{other}" for other in range(size)]
     store.set(hosts[rank], _host())
     if rank == 0 and watch.come(hosts, deadline):
@@ -77,10 +79,7 @@ def _meeting(store, rank, size, timeout_s, deadline, watch):
         missing = [other for other, host in enumerate(hosts) if not store.check([host])] or [0]
         raise named(syncopate.Timeout, f"connecting a group of {size} ranks did not finish within the timeout of {timeout_s:g} s; missing: "
                     f"{_ranks(missing)}", rank, missing[0])
-    meeting = store.get("meeting").decode()
-    if meeting.startswith(_REFUSED):
-        raise syncopate.Misuse(meeting.removeprefix(_REFUSED))
-    return meeting
+    return store.get("meeting").decode()
 
 
 class MonitoredBarrier:
