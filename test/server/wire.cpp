@@ -336,7 +336,6 @@ TEST(Setups, AtAnyStepAreAcceptedAtOnce) {
     Clock least = 0;
     ServerTables tables(0, 1 << 20, [&](const Outgoing& sent) { least = std::max(least, sent.message.least); });
     tables.receive(0, {.kind = MessageKind::setup, .first = kFar, .last = 1, .body = payload_of(setup.bytes())});
-    EXPECT_EQ(least, kFar) << optimizer;
     tables.receive(0, {.kind = MessageKind::initial, .body = body});
     const Clock end = kFar + kFar / 2;
     tables.receive(0, {.kind = MessageKind::push, .first = kFar, .last = end, .least = end, .rate = 1, .body = body});
