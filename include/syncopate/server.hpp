@@ -228,7 +228,7 @@ class TableWorker final {
   /// rule or lengths that do not fit.
   void restore_rows(std::size_t table, const KeptRows& rows);
   /// Ends the worker: sends pending updates, and waits until every table holds all workers' updates of the same number
-  /// of steps. Workers with the same number of steps end with bitwise equal weights.
+  /// of steps. Workers with the same number of steps end with bitwise equal weights. Later calls throw Misuse.
   void finish();
 
   [[nodiscard]] std::int64_t steps() const noexcept;  ///< completed, or missed because it started late
