@@ -17,7 +17,7 @@ ALTERNATIVE = r'init_process_group\(backend="cpu:syncopate,cuda:nccl"\)'
     syncopate.torch.HookState, lambda net: syncopate.torch.DistributedOptimizer(torch.optim.SGD(net.parameters(), 0.1), net),
     lambda net: syncopate.torch.ShardedOptimizer(net, "adamw", 0.1), lambda net: syncopate.torch.profile(net, torch.empty(2, device="meta"))])
 def test_parameters_on_a_device(use):
-    with pytest.raises(syncopate.Misuse, match=f"parameter weight is of torch.float32 on meta; .*{ALTERNATIVE}"):
+    with pytest.raises(syncopate.Misuse, match=f"parameter weight is on meta; .*{ALTERNATIVE}"):
         use(nn.Linear(2, 2, device="meta"))
 
 

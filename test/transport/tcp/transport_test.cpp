@@ -235,9 +235,11 @@ TEST_P(Links, ConnectionsAreMadeWhenFirstNeededAndAllDescriptorsAreGivenBack) {
     const std::filesystem::directory_iterator all("/proc/self/fd");
     return std::distance(begin(all), end(all));
   };
+  const auto round = [&] { with_ranks(5, options(), [](Endpoint& me) { everyone_to_everyone(me, {}); }); };
+  round();  // the process keeps the descriptor by which its threads wake each other
   const auto before = open_now();
-  for (int round = 0; round < 3; ++round) {
-    with_ranks(5, options(), [](Endpoint& me) { everyone_to_everyone(me, {}); });
+  for (int rounds = 0; rounds < 3; ++rounds) {
+    round();
     EXPECT_EQ(open_now(), before);
   }
 }
