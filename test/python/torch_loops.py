@@ -268,6 +268,22 @@ def unfrozen(rank):
     return wrong
 
 
+def uneven_batches(rank):
+    """Under `join` of the class ranks may have different numbers of batches, with a codec too."""
+    wrong = []
+    for codec in CODECS:
+        net = syncopate.torch.DistributedDataParallel(model(), codec=codec, dense_below=0, bucket_cap_mb=0.002)
+        optimizer = sgd(net)
+        with net.join():
+            for step in range(2 + 2 * rank):
+                optimizer.zero_grad()
+                loss_of(net, step).backward()
+                optimizer.step()
+        wrong += differs(net.module, codec)
+        net.close()
+    return wrong
+
+
 def empty_parameters(rank):
     """Parameters without elements and frozen ones are trained as the others are."""
     wrong = []
@@ -362,7 +378,7 @@ def dropped(rank):
     return wrong
 
 
-PARTS = (changed_gradients, averages_after_backward, adversaries, closures, overflows, never_applied, discarded, unfrozen, empty_parameters, saved_modules,
+PARTS = (changed_gradients, averages_after_backward, adversaries, closures, overflows, never_applied, discarded, unfrozen, uneven_batches, empty_parameters, saved_modules,
          forks, dropped)
 
 
