@@ -231,7 +231,8 @@ std::vector<Block> blocks_of(const Setup& setup) {
   double most_blocks = 0;
   for (const TableShape& table : setup.tables) {
     bytes.push_back(table.elements * sizeof(float));
-    most_blocks += static_cast<double>(table.elements / kMostElements + std::min(table.elements, setup.servers));
+    const std::size_t full = table.elements / kMostElements;
+    most_blocks += static_cast<double>(full + std::min(table.elements, setup.servers));
   }
   base::require(most_blocks <= kMostBlocks,
                 "{} tables on {} servers are up to {:.0f} blocks; allowed: {:.0f}: combine small tables, or use fewer "
