@@ -80,6 +80,17 @@ def _wrapped(kind, net, codec):
     return syncopate.torch.DistributedOptimizer(optimizer, net, codec=codec, dense_below=0)
 
 
+def _after_a_step(kind):
+    """(net, optimizer) with the weights of one step."""
+    net = model()
+    optimizer = syncopate.torch.ShardedOptimizer(net, "sgd", 0.1) if kind == "sharded" else _wrapped(kind, net, "none")
+    loss_of(net, 0).backward()
+    optimizer.step()
+    if kind == "sharded":
+        optimizer.synchronize()
+    return net, optimizer
+
+
 def changed_gradients(rank):
     """Weights stay equal on all ranks, and the change counts, whatever a program does between `backward` and `step`."""
     wrong = []
@@ -329,12 +340,7 @@ def forks(rank):
     """A forked process trains the inherited model alone, and ends without a message."""
     wrong = []
     for kind in ("optimizer", "sharded", "horovod"):
-        net = model()
-        optimizer = syncopate.torch.ShardedOptimizer(net, "sgd", 0.1) if kind == "sharded" else _wrapped(kind, net, "none")
-        loss_of(net, 0).backward()
-        optimizer.step()
-        if kind == "sharded":
-            optimizer.synchronize()
+        net, optimizer = _after_a_step(kind)
         child = os.fork()
         if child == 0:
             try:
@@ -362,12 +368,7 @@ def dropped(rank):
     for kind in ("optimizer", "horovod", "sharded"):
         descriptors = []
         for _ in range(3):
-            net = model()
-            optimizer = syncopate.torch.ShardedOptimizer(net, "sgd", 0.1) if kind == "sharded" else _wrapped(kind, net, "none")
-            loss_of(net, 0).backward()
-            optimizer.step()
-            if kind == "sharded":
-                optimizer.synchronize()
+            net, optimizer = _after_a_step(kind)
             gone = weakref.ref(optimizer)
             dist.barrier()  # every rank has the weights
             del net, optimizer
