@@ -21,6 +21,18 @@ if(TARGET PkgConfig::SYNCOPATE_GRPC)
   target_link_libraries(contender_grpc PRIVATE syncopate syncopate_settings PkgConfig::SYNCOPATE_GRPC)
 endif()
 
+# Builds bin/contender_NAME from contender/SOURCE by an MPI's compiler wrapper; more words go to the linker.
+function(syncopate_add_mpi_contender name wrapper source)
+  set(folder ${PROJECT_SOURCE_DIR}/bench/contender)
+  set(program ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/contender_${name})
+  add_custom_command(OUTPUT ${program}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
+    COMMAND ${wrapper} -std=c++20 -O3 -DNDEBUG -o ${program} ${folder}/${source} ${ARGN}
+    DEPENDS ${folder}/${source} ${folder}/measure.hpp ${folder}/pattern.hpp
+    COMMENT "Building contender ${name}" VERBATIM)
+  add_custom_target(contender_${name} ALL DEPENDS ${program})
+endfunction()
+
 function(syncopate_mpi_contender flavour)
   find_program(SYNCOPATE_MPICXX_${flavour} NAMES mpicxx.${flavour})
   set(wrapper ${SYNCOPATE_MPICXX_${flavour}})
@@ -44,16 +56,20 @@ function(syncopate_mpi_contender flavour)
     set(found_${flavour} "no: ${wrapper} finds no headers; run scripts/contenders" PARENT_SCOPE)
     return()
   endif()
-  set(program ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/contender_${flavour})
-  add_custom_command(OUTPUT ${program}
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
-    COMMAND ${wrapper} -std=c++20 -O3 -DNDEBUG -o ${program} ${source}/mpi.cpp
-    DEPENDS ${source}/mpi.cpp ${source}/measure.hpp ${source}/pattern.hpp
-    COMMENT "Building contender ${flavour}" VERBATIM)
-  add_custom_target(contender_${flavour} ALL DEPENDS ${program})
+  syncopate_add_mpi_contender(${flavour} ${wrapper} mpi.cpp)
   set(found_${flavour} "yes, ${wrapper}" PARENT_SCOPE)
 endfunction()
 syncopate_mpi_contender(openmpi)
 syncopate_mpi_contender(mpich)
 set(SYNCOPATE_HAVE_OPENMPI ${found_openmpi})
 set(SYNCOPATE_HAVE_MPICH ${found_mpich})
+
+# Intel MPI and oneCCL come from Intel's Python packages, in a virtual environment of the build folder.
+set(intel ${PROJECT_SOURCE_DIR}/build/contenders)
+set(intel_wrapper ${CMAKE_COMMAND} -E env I_MPI_ROOT=${intel} PATH=${intel}/bin:$ENV{PATH} ${intel}/bin/mpicxx)
+if(EXISTS ${intel}/bin/mpicxx)
+  syncopate_add_mpi_contender(intelmpi "${intel_wrapper}" mpi.cpp)
+  if(EXISTS ${intel}/include/oneapi/ccl.hpp)
+    syncopate_add_mpi_contender(oneccl "${intel_wrapper}" oneccl.cpp -lccl ${intel}/lib/libintlc.so.5)
+  endif()
+endif()

@@ -8,28 +8,45 @@
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
+#include <string_view>
+#include <thread>
 
 namespace syncopate::tools::bench {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// The first of the programs that PATH has; empty if it has none.
-std::string on_path(const std::vector<std::string>& programs) {
+std::string own_path() {
   const char* path = std::getenv("PATH");
+  return path == nullptr ? "" : path;
+}
+
+/// The first of the programs that the folders of `path`, separated by colons, have; empty if they have none.
+std::string on_path(const std::vector<std::string>& programs, const std::string& path = own_path()) {
   for (const std::string& program : programs) {
-    std::istringstream folders(path == nullptr ? "" : path);
+    std::istringstream folders(path);
     for (std::string folder; std::getline(folders, folder, ':');)
       if (const std::string file = folder + "/" + program; access(file.c_str(), X_OK) == 0) return file;
   }
   return {};
 }
 
+/// Intel MPI runs in two ways: polling, as by default, and with a poll that yields the processor.
+constexpr std::string_view kYielding = "intelmpi_yield";
+
+bool is_of_intel(const std::string& name) { return name == "intelmpi" || name == kYielding || name == "oneccl"; }
+
 std::string beside(const std::string& program, const std::string& name) {
-  return (fs::path(program).parent_path() / ("contender_" + name)).string();
+  return (fs::path(program).parent_path() / ("contender_" + (name == kYielding ? "intelmpi" : name))).string();
 }
 
-std::string launcher_of(const std::string& name) {
+/// The virtual environment in the build folder that scripts/contenders fills with Intel's packages.
+std::string root_of_intel(const std::string& program) {
+  return (fs::path(program).parent_path() / "../../contenders").lexically_normal().string();
+}
+
+std::string launcher_of(const std::string& name, const std::string& program) {
+  if (is_of_intel(name)) return on_path({"mpiexec.hydra"}, root_of_intel(program) + "/bin");
   return on_path(name == "openmpi" ? std::vector<std::string>{"mpirun.openmpi", "mpirun"}
                                    : std::vector<std::string>{"mpirun.mpich", "mpirun"});
 }
@@ -68,7 +85,8 @@ std::vector<std::string> job_words(const std::string& name, const Task& task) {
 /// yielding; with more ranks than cores that measures the scheduler. Between hosts it uses its TCP, not what it
 /// detects on the machine. Agents start the daemons of the other hosts, in one level.
 std::vector<std::string> openmpi_command(const Task& task, const Place& place) {
-  std::vector<std::string> words{launcher_of("openmpi"), "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"};
+  std::vector<std::string> words{
+      launcher_of("openmpi", place.program), "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"};
   const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
   if (geteuid() == 0) add({"--allow-run-as-root"});
   if (place.hosts.empty()) {
@@ -87,7 +105,7 @@ std::vector<std::string> openmpi_command(const Task& task, const Place& place) {
 
 /// MPICH has no switch that makes it give way: with more ranks than cores its small messages measure the scheduler.
 std::vector<std::string> mpich_command(const Task& task, const Place& place) {
-  std::vector<std::string> words{launcher_of("mpich")};
+  std::vector<std::string> words{launcher_of("mpich", place.program)};
   const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
   if (!place.hosts.empty()) {
     add({"-hosts", fmt::format("{}", fmt::join(place.hosts, ",")), "-ppn", "1", "-iface", place.interface});
@@ -98,9 +116,36 @@ std::vector<std::string> mpich_command(const Task& task, const Place& place) {
   return words;
 }
 
+/// On one host ranks share memory, between hosts they use libfabric's TCP. oneCCL starts as an MPI program and
+/// exchanges by MPI. `CCL_YIELD` and `I_MPI_THREAD_YIELD` make a waiting rank call sched_yield. oneCCL yields only
+/// where ranks share cores: there it does not finish without, and elsewhere yielding makes its small messages slower.
+std::vector<std::string> intel_command(const std::string& name, const Task& task, const Place& place) {
+  const std::string root = root_of_intel(place.program);
+  std::vector<std::string> words{"env", "I_MPI_ROOT=" + root, "LD_LIBRARY_PATH=" + root + "/lib",
+                                 "PATH=" + root + "/bin:" + own_path()};
+  const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
+  add({place.hosts.empty() ? "I_MPI_FABRICS=shm" : "I_MPI_FABRICS=ofi", "I_MPI_PIN=0"});
+  const bool crowded = static_cast<unsigned>(task.ranks) > std::thread::hardware_concurrency();
+  if (name == kYielding || (name == "oneccl" && crowded)) add({"I_MPI_THREAD_YIELD=3"});
+  if (name == "oneccl")
+    add({"CCL_ATL_TRANSPORT=mpi", "CCL_LOG_LEVEL=error", crowded ? "CCL_YIELD=sched_yield" : "CCL_YIELD=pause"});
+  if (!place.hosts.empty()) add({"FI_PROVIDER=tcp", "FI_TCP_IFACE=" + place.interface});
+  add({launcher_of(name, place.program)});
+  if (place.hosts.empty()) {
+    add({"-bootstrap", "fork", "-ppn", std::to_string(task.ranks)});
+  } else {
+    add({"-bootstrap", "ssh", "-bootstrap-exec", place.scratch + "/agent", "-iface", place.interface});
+    add({"-hosts", fmt::format("{}", fmt::join(place.hosts, ",")), "-ppn", "1"});
+  }
+  add({"-n", std::to_string(task.ranks)});
+  return words;
+}
+
 }  // namespace
 
-std::vector<std::string> contender_names() { return {"ours", "gloo", "openmpi", "mpich"}; }
+std::vector<std::string> contender_names() {
+  return {"ours", "gloo", "openmpi", "mpich", "intelmpi", std::string(kYielding), "oneccl"};
+}
 
 std::optional<std::string> hindrance(const std::string& name, const Task& task, const std::string& program) {
   if (name == "ours") return std::nullopt;
@@ -109,7 +154,10 @@ std::optional<std::string> hindrance(const std::string& name, const Task& task, 
     return fmt::format("{} does not exist; run scripts/contenders, configure and build again", file);
   if (name != "gloo" && task.ranks_per_host > 1)
     return "between ranks of one emulated host it may take shared memory, and then takes it between these hosts too";
-  if (name != "gloo" && launcher_of(name).empty()) return "its mpirun is not on PATH; run scripts/contenders";
+  if (name != "gloo" && launcher_of(name, program).empty()) return "its mpirun is not on PATH; run scripts/contenders";
+  if (name == "oneccl" && task.collective != Collective::allreduce && task.collective != Collective::broadcast &&
+      task.collective != Collective::reduce)
+    return fmt::format("it is compared by allreduce, broadcast and reduce, not {}", name_of(task.collective));
   if (name == "gloo" && task.collective == Collective::reduce_scatter)
     return "its current interface has no reduce-scatter";
   if (name == "gloo" && (task.collective == Collective::gather || task.collective == Collective::scatter))
@@ -136,7 +184,9 @@ Entry entry_of(const std::string& name, const Task& task, const Place& place) {
     const std::string where = place.interface.empty() ? "address=127.0.0.1" : "interface=" + place.interface;
     entry.command = {beside(place.program, name), "store=" + place.scratch, where};
   } else {
-    entry.command = name == "openmpi" ? openmpi_command(task, place) : mpich_command(task, place);
+    entry.command = name == "openmpi" ? openmpi_command(task, place)
+                    : name == "mpich" ? mpich_command(task, place)
+                                      : intel_command(name, task, place);
     entry.command.push_back(beside(place.program, name));
     entry.starts_ranks = true;
   }

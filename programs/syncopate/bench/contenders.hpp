@@ -9,7 +9,7 @@
 
 namespace syncopate::tools::bench {
 
-/// "ours", "gloo", "openmpi", "mpich".
+/// "ours" and the names of the other libraries.
 [[nodiscard]] std::vector<std::string> contender_names();
 
 /// Where the ranks run.

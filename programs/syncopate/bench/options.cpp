@@ -182,7 +182,8 @@ void declare(CLI::App& app, Request& request) {
       ->capture_default_str();
   app.add_option("--algorithm", request.algorithms, "Ours: names from `syncopate info`, auto, all")
       ->capture_default_str();
-  app.add_option("--contenders", request.contenders, "ours, gloo, openmpi, mpich; or all that are installed")
+  app.add_option("--contenders", request.contenders,
+                 fmt::format("{}; or all that are installed", fmt::join(contender_names(), ", ")))
       ->capture_default_str();
   app.add_option("--transport", request.transport,
                  "auto (shm within a host, tcp between hosts), tcp, shm (processes of this host) or inproc (threads of "
