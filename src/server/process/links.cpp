@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/random.hpp"
 #include "base/require.hpp"
 
 namespace syncopate::server {
@@ -92,6 +93,7 @@ void Links::greet(std::size_t server) {
     links_[server].welcome.reset();
     setup.first = renewed_ ? 0 : from_;
     setup.last = renewed_ ? 0 : 1;
+    setup.block = origins_;
   }
   if (!stream) return;
   stream->send(0, head_of(setup), std::move(body));
@@ -103,7 +105,9 @@ Clock Links::introduce(const Setup& setup) {
     setup_ = setup.bytes();
   }
   Clock told = 0, from = greet_all(told);
-  while (!may_begin(told, from, setup.first_step)) from = greet_all(told = from);
+  do {  // at least once: every server receives the number of all servers' tables
+    from = greet_all(told = from);
+  } while (!may_begin(told, from, setup.first_step));
   return from;
 }
 
@@ -120,12 +124,37 @@ Clock Links::greet_all(Clock from) {
     are_all_here = is_answered();
     if (!are_all_here) return false;
     for (const Link& link : links_) from = std::max({from, link.welcome->least, link.welcome->last});
+    identify_servers();
     return true;
   });
   require_whole();
   if (!are_all_here)
     throw Timeout(fmt::format("not all servers have accepted the job within {} ms", options_.timeout.count()));
   return from;
+}
+
+/// Fails if a server has lost its tables, or was restored from a snapshot, while others went on. Law: a server has a
+/// worker's update only after it has received from that worker the number of all servers' tables.
+void Links::identify_servers() {
+  std::uint64_t key = 0;
+  for (const Link& link : links_) key = base::mixed(key ^ link.welcome->version);
+  origins_ = static_cast<std::uint32_t>(key >> 32) | 1;
+  const bool belong_together = std::ranges::all_of(links_, [&](const Link& link) SYNCOPATE_REQUIRES(mutex_) {
+    const bool is_known = link.welcome->block != 0;
+    return (!is_known || link.welcome->block == origins_) && link.welcome->step == links_[0].welcome->step;
+  });
+  if (belong_together || failure_) return;
+  std::string states;
+  for (std::size_t server = 0; server < links_.size(); ++server) {
+    const Message& welcome = *links_[server].welcome;
+    states += fmt::format("{}{} is at step {} of a start from step {}", server == 0 ? "" : ", ", where(server),
+                          std::max(welcome.least, welcome.step), welcome.step);
+  }
+  failure_ = error_of(
+      ErrorKind::mismatch,
+      fmt::format("the servers hold different states of the job, because they were not all restarted together: {}; "
+                  "restart all servers, then the workers: they resume from the newest snapshot that all servers have",
+                  states));
 }
 
 bool Links::is_answered() const {

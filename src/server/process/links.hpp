@@ -30,7 +30,8 @@ class Links final {
   Links& operator=(const Links&) = delete;
 
   /// Sends the setup to every server, and waits until all have accepted it. Returns the first step in which this worker
-  /// takes part: 0, or a later one if it comes late. Throws Mismatch, Misuse, Timeout, PeerLost.
+  /// takes part: 0, or a later one if it comes late. Throws Mismatch (also if a server was restarted without the
+  /// others), Misuse, Timeout, PeerLost.
   [[nodiscard]] Clock introduce(const Setup& setup);
   /// From now on, `renewed` is called when a broken stream has been replaced, on the thread that runs the streams.
   void open(std::function<void(std::size_t server)> renewed);
@@ -67,6 +68,7 @@ class Links final {
   [[nodiscard]] std::string where(std::size_t server) const;
   [[nodiscard]] std::size_t servers() const noexcept { return options_.servers.size(); }
   [[nodiscard]] bool is_answered() const SYNCOPATE_REQUIRES(mutex_);
+  void identify_servers() SYNCOPATE_REQUIRES(mutex_);
   /// Waits for a failure, or what `is_here` finds with `mutex_` held. Calls WorkerOptions::while_waiting.
   void wait_for(base::Time deadline, const std::function<bool()>& is_here);
 
@@ -81,6 +83,7 @@ class Links final {
   std::function<void(std::size_t)> renewed_ SYNCOPATE_GUARDED_BY(mutex_);
   std::string setup_ SYNCOPATE_GUARDED_BY(mutex_);  ///< as bytes; empty before `introduce`
   Clock from_ SYNCOPATE_GUARDED_BY(mutex_) = 0;     ///< it participates from this step on, as far as it has reported
+  std::uint32_t origins_ SYNCOPATE_GUARDED_BY(mutex_) = 0;  ///< identifies all servers' tables together; 0: not known
   std::uint64_t arrivals_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
   Clock newest_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
   bool has_left_ SYNCOPATE_GUARDED_BY(mutex_) = false;

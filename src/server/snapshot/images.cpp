@@ -62,6 +62,7 @@ void ServerTables::restore(const Setup& setup, Clock step, std::span<const Paylo
   }
   if (at != images.size()) throw Corrupt(fmt::format("{} has {} images instead of {}", from, images.size(), at));
   made->restored = from;
+  made->origin_step = step;
   job_.with([&](auto& job) { job = made; });
 }
 

@@ -11,7 +11,8 @@
 namespace syncopate::server {
 
 enum class Event : std::uint8_t {
-  setup = 1,  ///< message.body: the job's setup. Begins a transfer: an image of every block follows
+  setup = 1,  ///< message.body: the job's setup; message.version: identifies the tables (MessageKind::welcome). Begins
+              ///< a transfer: an image of every block follows
   image,      ///< message.body: ServerBlock::image of message.block
   initial,    ///< ServerBlock::initialise
   push,       ///< ServerBlock::take

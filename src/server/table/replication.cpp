@@ -86,7 +86,9 @@ void ServerTables::step_jointly(Job& job) {
 }
 
 void ServerTables::transfer(const Job& job, const Log::Forward& to) {
-  to({.sequence = log_.sequence(), .event = Event::setup, .message = {.body = payload_of(job.setup.bytes())}});
+  to({.sequence = log_.sequence(),
+      .event = Event::setup,
+      .message = {.version = job.origin, .body = payload_of(job.setup.bytes())}});
   for (const auto& kept : job.blocks)
     kept->kept.with([&](const ServerBlock& block) {
       to({.sequence = log_.sequence(),
@@ -124,6 +126,7 @@ std::uint64_t ServerTables::apply(const Record& record) {
   const Message& message = record.message;
   if (record.event == Event::setup) {
     const auto made = create(Setup::of(text_of(message.body), catalogue_));
+    made->origin = message.version;
     made->missing = made->blocks.size() + made->rows.size();
     for (const auto& kept : made->blocks) kept->is_missing = true;
     for (const auto& kept : made->rows) kept->is_missing = true;

@@ -39,7 +39,8 @@ struct ServerTables::Job {
         rules(agreed, no_values),
         row_rules(row_rules_of(agreed.rows, agreed.catalogue)),
         told(agreed.workers),
-        met(agreed.workers) {}
+        met(agreed.workers),
+        origin_step(agreed.first_step) {}
 
   const Setup setup;
   const JobRules rules;
@@ -52,6 +53,9 @@ struct ServerTables::Job {
   std::vector<std::atomic<Clock>> told;         ///< the largest `wanted` that was sent to each worker
   std::string restored;                         ///< the source of a restored job; empty: not restored
   std::vector<std::atomic<bool>> met;           ///< workers that have come since then
+  Clock origin_step = 0;                        ///< at which it was created or restored
+  std::atomic<std::uint64_t> origin = 0;        ///< identifies it since then; 0: no worker has come
+  std::atomic<std::uint32_t> origins = 0;       ///< of all servers' tables, from a worker; 0: not known
 };
 
 }  // namespace syncopate::server

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/random.hpp"
 #include "base/require.hpp"
 #include "server/table/server_job.hpp"
 
@@ -92,10 +93,11 @@ void ServerTables::require_fitting(const Job& job, std::size_t worker, const Set
 void ServerTables::require_known(const Job& job, std::size_t worker, const Message& message) const {
   if (message.last != 0) return;
   if (!job.restored.empty() && !job.met[worker])
-    throw PeerLost(
-        fmt::format("server {} was restarted from {}: later updates are lost; restart the workers; "
-                    "they resume from there",
-                    server_, job.restored));
+    throw PeerLost(fmt::format("server {} was restarted from {}: later updates are lost; {}", server_, job.restored,
+                               job.setup.servers == 1
+                                   ? "restart the workers; they resume from there"
+                                   : "restart all servers, then restart the workers; they resume from the "
+                                     "newest snapshot that all servers have"));
   const auto is_known = [&](std::uint64_t process) { return process == message.version; };
   const bool has_blocks = std::ranges::all_of(job.blocks, [&](const auto& kept) {
     return is_known(kept->kept.with([&](const ServerBlock& block) { return block.process_of(worker); }));
@@ -108,6 +110,16 @@ void ServerTables::require_known(const Job& job, std::size_t worker, const Messa
         fmt::format("this process was away, and another one has taken its place as worker {}: server {} applies no "
                     "further updates of it; end this process, and start another one if worker {} is still needed",
                     worker, server_, worker));
+}
+
+/// The process that comes first is another one for every creation, unless the server is lost while it starts: then the
+/// clock differs. A replica receives the number, so that a server that continues from it keeps it.
+void ServerTables::identify(Job& job, const Message& setup) const {
+  const auto ticks = static_cast<std::uint64_t>(clock_->now().time_since_epoch().count());
+  std::uint64_t unknown = 0;
+  job.origin.compare_exchange_strong(unknown, base::mixed(setup.version ^ base::mixed(ticks)) | 1);
+  std::uint32_t none = 0;
+  job.origins.compare_exchange_strong(none, setup.block);
 }
 
 void ServerTables::set_up(std::size_t worker, const Message& message) {
@@ -124,13 +136,18 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
     if (!kept) kept = create(setup);
     return kept;
   });
-  if (is_first) begin_transfer(*job);
   require_fitting(*job, worker, setup);
   require_known(*job, worker, message);
+  identify(*job, message);
+  if (is_first) begin_transfer(*job);
   job->met[worker] = true;
   renew(worker);  // once more: its previous stream may have asked until now
   meet_rows(*job, worker, message);
-  Message welcome{.kind = MessageKind::welcome, .first = image_every_};
+  Message welcome{.kind = MessageKind::welcome,
+                  .block = job->origins,
+                  .first = image_every_,
+                  .version = job->origin,
+                  .step = job->origin_step};
   for (const auto& rows : job->rows) welcome.least = std::max<Clock>(welcome.least, rows->imaged);
   for (std::size_t index = 0; index < job->blocks.size(); ++index)
     job->blocks[index]->kept.with([&](ServerBlock& block) {

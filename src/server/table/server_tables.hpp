@@ -97,6 +97,7 @@ class ServerTables final {
   [[nodiscard]] std::shared_ptr<Job> job() const;
   [[nodiscard]] double now_s() const { return base::seconds(clock_->now().time_since_epoch()); }
   void set_up(std::size_t worker, const Message& message);
+  void identify(Job& job, const Message& setup) const;
   static void require_fitting(const Job& job, std::size_t worker, const Setup& setup);
   void require_known(const Job& job, std::size_t worker, const Message& message) const;
   [[nodiscard]] std::shared_ptr<Job> create(const Setup& setup) const;
