@@ -12,7 +12,7 @@ from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, files, report, without_c
 
 ALONE = Path("build/headers")  # sources that include one header each
 SPOKEN = CPP | {".py", ".cmake", ".sh", ""}
-# Tree -> include folders with which its headers compile. Headers of programs/train/ and of the contenders need foreign libraries.
+# Tree -> include folders with which its headers compile. Headers of programs/train/, test/python/device/ and of the contenders need foreign libraries.
 TREES = {"include": ["include"], "src": ["include", "src"], "programs": ["include", "programs", "programs/syncopate"],
          "test": ["include", "src", "programs", "programs/syncopate", "test"]}
 
@@ -57,7 +57,7 @@ def included_first(root):
 
 
 def header_findings(root, trees):
-    headers = [path for path in files(root, *trees, suffixes={".hpp", ".h"}) if "train" not in path.parts]
+    headers = [path for path in files(root, *trees, suffixes={".hpp", ".h"}) if not {"train", "device"} & set(path.parts)]
     for path in headers:
         guards = r"^#pragma once$|HWY_TARGET_TOGGLE"  # the second: Highway includes the header once per instruction set
         if not re.search(guards, (root / path).read_text(), re.MULTILINE):

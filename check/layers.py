@@ -48,7 +48,7 @@ OUTSIDE = ("programs", "bind", "example")
 SEAMS = {"programs": {"contender/"}}  # the method of measuring is one header, shared with the programs of the contenders
 # Include of a foreign library -> the only places where it may stand.
 FOREIGN = [
-    (r"(?:torch|ATen|c10)/", ("programs/train/", "test/train/", "example/own_model.cpp"), "libtorch"),
+    (r"(?:torch|ATen|c10)/", ("programs/train/", "test/train/", "test/python/device/", "example/own_model.cpp"), "libtorch"),
     (r"(?:grpc|grpcpp|grpc\+\+)/", ("bench/contender/",), "gRPC"),
     (r"mpi\.h$", ("src/transport/mpi/", "bench/contender/", "test/transport/"), "MPI"),
     (r"uc[pst]/", ("src/transport/ucx/",), "UCX"),

@@ -1,0 +1,28 @@
+// The C functions that emu.py calls: settings and counters.
+#include "generator.hpp"
+#include "memory.hpp"
+#include "queue.hpp"
+
+extern "C" {
+
+// The longest delays of operators, and of copies between host and device, in microseconds; the least is half of each.
+void emu_delays(int operator_us, int copy_us, unsigned seed) {
+  device::settings.operator_us = operator_us;
+  device::settings.copy_us = copy_us;
+  device::settings.seed = seed;
+}
+
+// Seeds the generators of all devices when these have carried out what they were given.
+void emu_manual_seed(uint64_t seed) {
+  for (int device = 0; device < device::kDevices; ++device) {
+    for (int64_t id = 0; id <= device::kStreams; ++id) device::queue(device, id).drain();
+    const std::lock_guard lock(device::generator(device).mutex());
+    device::generator(device).set_current_seed(seed);
+  }
+}
+
+long emu_operators() { return device::settings.operators; }
+long emu_copies() { return device::settings.copies; }
+long emu_host_waits() { return device::settings.host_waits; }
+size_t emu_bytes() { return device::bytes_in_use(); }
+}
