@@ -187,7 +187,8 @@ void WorkerSlots::fail(std::exception_ptr failure) {
 bool WorkerSlots::wait_for_end(std::chrono::milliseconds time, const std::function<std::size_t()>& workers) {
   const base::Time deadline = clock_->now() + time;
   base::Lock lock(mutex_);
-  while (!failure_ && !have_all_ended(workers()) && changed_.wait_until(lock, deadline)) continue;
+  while (!failure_ && !have_all_ended(workers()) && clock_->now() < deadline && changed_.wait_until(lock, deadline))
+    continue;
   if (failure_) std::rethrow_exception(failure_);
   return have_all_ended(workers());
 }
