@@ -16,6 +16,7 @@
 #include "server/process/replica_link.hpp"
 #include "server/process/status.hpp"
 #include "server/process/worker_slots.hpp"
+#include "server/snapshot/snapshot_folder.hpp"
 #include "server/snapshot/snapshot_writer.hpp"
 #include "server/streams/streams.hpp"
 #include "server/table/server_tables.hpp"
@@ -127,16 +128,16 @@ class Server::Impl {
   }
 
   void go_on() {
-    SnapshotFolder folder(options_.snapshots, options_.index, options_.log);
-    if (const auto snapshot = folder.newest_in_common()) {
-      const std::string file = folder.file_of(options_.index, snapshot->step);
+    folder_.emplace(options_.snapshots, options_.index, options_.log);
+    if (const auto snapshot = folder_->newest_in_common()) {
+      const std::string file = folder_->file_of(options_.index, snapshot->step);
       tables_.restore(snapshot->setup, snapshot->step, snapshot->images, "that of the snapshot " + file);
-      folder.goes_on_from(snapshot->step);
       options_.log.write(LogLevel::info, fmt::format("server {}: resumes from {}", options_.index, file));
     }
-    snapshots_.emplace(std::move(folder), options_.index, options_.log);
-    tables_.take_images(options_.snapshot_every,
-                        [this](ServerTables::Image image) { snapshots_->take(std::move(image)); });
+    snapshots_.emplace([this](const Snapshot& snapshot) { folder_->write(snapshot); }, options_.index, options_.log);
+    tables_.take_images(
+        options_.snapshot_every, [this](ServerTables::Image image) { snapshots_->take(std::move(image)); },
+        [this](Clock step) { folder_->begin(step); });
   }
 
   void link() {
@@ -292,6 +293,7 @@ class Server::Impl {
 
   const ServerOptions options_;
   const base::OwnProcess process_;
+  std::optional<SnapshotFolder> folder_;
   std::optional<SnapshotWriter> snapshots_;  ///< destroyed after the tables
   ServerTables tables_;
   base::Guarded<std::string> broken_;  ///< what a component of the catalogue threw; empty: nothing

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "server/snapshot/round_step.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::server {
@@ -14,7 +15,8 @@ namespace syncopate::server {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::string_view kEnding = ".snapshot";
+constexpr std::string_view kEnding = ".snapshot", kDraft = ".writing", kAbandoned = ".abandoned";
+constexpr std::size_t kMostCommon = 2;  // so that one may be damaged
 
 std::optional<Clock> step_in(std::string_view name, std::string_view beginning) {
   if (!name.starts_with(beginning) || !name.ends_with(kEnding) || name.size() < beginning.size() + kEnding.size())
@@ -34,19 +36,19 @@ SnapshotFolder::SnapshotFolder(std::string folder, std::size_t server, syncopate
   fs::create_directories(folder_, error);
   if (error || !fs::is_directory(folder_, error))
     throw SystemFailure(fmt::format("cannot make the folder {} of --snapshots: {}", folder_, error.message()));
-  remove_drafts();
+  remove(kDraft);  // of a process of this server that was killed while it wrote
 }
 
-/// Removes the drafts of a process of this server that was killed while it wrote.
-void SnapshotFolder::remove_drafts() const {
+/// Removes this server's files with this ending.
+void SnapshotFolder::remove(std::string_view ending) const {
   std::error_code ignored;
-  std::vector<fs::path> drafts;
+  std::vector<fs::path> files;
   for (fs::directory_iterator entry(folder_, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
     const std::string name = entry->path().filename().string();
-    if (name.starts_with(fmt::format("server{}.step", server_)) && name.ends_with(".writing"))
-      drafts.push_back(entry->path());
+    if (name.starts_with(fmt::format("server{}.step", server_)) && name.ends_with(ending))
+      files.push_back(entry->path());
   }
-  for (const fs::path& draft : drafts) fs::remove(draft, ignored);
+  for (const fs::path& file : files) fs::remove(file, ignored);
 }
 
 std::string SnapshotFolder::file_of(std::size_t server, Clock step) const {
@@ -98,14 +100,48 @@ std::optional<Snapshot> SnapshotFolder::newest_in_common() const {
   return std::nullopt;
 }
 
-void SnapshotFolder::write(const Snapshot& snapshot) {
+/// Renames, because that is fast: workers wait for it.
+void SnapshotFolder::begin(Clock step) const {
+  try {
+    for (const Clock other : steps_of(server_)) {
+      if (other <= step) break;
+      const std::string file = file_of(server_, other);
+      fs::rename(file, file + std::string(kAbandoned));
+    }
+  } catch (const std::exception& error) {
+    log_.write(LogLevel::error, fmt::format("server {}: cannot set aside the snapshots after step {}, which belong to "
+                                            "an abandoned run: {}; remove them",
+                                            server_, step, error.what()));
+  }
+}
+
+void SnapshotFolder::write(const Snapshot& snapshot) const {
   write_snapshot(file_of(server_, snapshot.step), snapshot);
-  std::erase(kept_, snapshot.step);
-  kept_.push_back(snapshot.step);
-  if (kept_.size() > 2) kept_.erase(kept_.begin());
+  remove_old(snapshot.setup.servers);
+  remove(kAbandoned);
+}
+
+/// Files appear complete, so a name suffices.
+bool SnapshotFolder::is_common(Clock step, std::size_t servers) const {
+  for (std::size_t server = 0; server < servers; ++server) {
+    std::error_code error;
+    if (!fs::is_regular_file(file_of(server, step), error)) return false;
+  }
+  return true;
+}
+
+void SnapshotFolder::remove_old(std::size_t servers) const {
+  std::vector<Clock> common, ahead, old;
+  for (const Clock step : steps_of(server_)) {
+    if (common.size() < kMostCommon && is_common(step, servers))
+      common.push_back(step);
+    else
+      (common.empty() ? ahead : old).push_back(step);
+  }
+  std::ranges::sort(ahead, is_rounder);
+  for (std::size_t i = kMostAhead; i < ahead.size(); ++i) old.push_back(ahead[i]);
   std::error_code ignored;
-  for (const Clock step : steps_of(server_))
-    if (std::ranges::find(kept_, step) == kept_.end()) fs::remove(file_of(server_, step), ignored);
+  for (const Clock step : old) fs::remove(file_of(server_, step), ignored);
 }
 
 }  // namespace syncopate::server

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "server/snapshot/round_step.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::server {
@@ -17,8 +18,8 @@ constexpr std::size_t kMostGathered = 2;
 
 }  // namespace
 
-SnapshotWriter::SnapshotWriter(SnapshotFolder folder, std::size_t server, syncopate::Log log)
-    : folder_(std::move(folder)), server_(server), log_(std::move(log)) {
+SnapshotWriter::SnapshotWriter(Write write, std::size_t server, syncopate::Log log)
+    : write_(std::move(write)), server_(server), log_(std::move(log)) {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -40,12 +41,14 @@ void SnapshotWriter::take(ServerTables::Image image) {
                 .left = image.pieces};
   gathered.pieces[image.piece] = std::move(image.parts);
   if (--gathered.left == 0) {
-    waiting_ = std::move(gathered.snapshot);
-    for (auto& parts : gathered.pieces) std::ranges::move(parts, std::back_inserter(waiting_->images));
+    if (!waiting_ || is_rounder(image.step, waiting_->step)) {
+      waiting_ = std::move(gathered.snapshot);
+      for (auto& parts : gathered.pieces) std::ranges::move(parts, std::back_inserter(waiting_->images));
+    }
     gathered_.erase(gathered_.begin(), std::next(at));
     due_.notify_all();
   } else if (gathered_.size() > kMostGathered) {
-    gathered_.erase(gathered_.begin());
+    gathered_.erase(std::ranges::max_element(gathered_, is_rounder, &std::pair<const Clock, Gathered>::first));
   }
 }
 
@@ -64,7 +67,7 @@ void SnapshotWriter::run(const std::stop_token& stop) {
 
 void SnapshotWriter::write(const Snapshot& snapshot) {
   try {
-    folder_.write(snapshot);
+    write_(snapshot);
     has_failed_ = false;
   } catch (const Error& error) {
     if (!std::exchange(has_failed_, true))

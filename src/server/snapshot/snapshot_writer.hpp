@@ -1,22 +1,25 @@
 // SnapshotWriter: gathers the images of a server's blocks and tables of rows, and writes them on its own thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <thread>
 
 #include "base/mutex.hpp"
-#include "server/snapshot/snapshot_folder.hpp"
+#include "server/snapshot/snapshot_file.hpp"
 #include "server/table/server_tables.hpp"
 
 namespace syncopate::server {
 
-/// Thread-safe. Memory is bounded: at most two steps are gathered, one waits, one is written; older ones are dropped.
-/// Images of rows share the tables' memory.
+/// Thread-safe. Memory is bounded: at most two steps are gathered, one waits, one is written; of further ones the less
+/// round are dropped (is_rounder), so that all servers write common steps. Images of rows share the tables' memory.
 /// If several writes in a row fail, only the first failure is logged; older files remain.
 class SnapshotWriter final {
  public:
-  SnapshotWriter(SnapshotFolder folder, std::size_t server, syncopate::Log log);
+  using Write = std::function<void(const Snapshot&)>;
+  /// `write` may throw an Error; it is called on the writer's thread.
+  SnapshotWriter(Write write, std::size_t server, syncopate::Log log);
   ~SnapshotWriter();  ///< writes the waiting snapshot
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
@@ -33,7 +36,7 @@ class SnapshotWriter final {
   void run(const std::stop_token& stop);
   void write(const Snapshot& snapshot);
 
-  SnapshotFolder folder_;
+  const Write write_;
   const std::size_t server_;
   const syncopate::Log log_;
   base::Mutex mutex_;

@@ -25,13 +25,14 @@ struct ServerTables::Job {
     const Block block;
     base::Guarded<ServerBlock> kept;
     std::atomic<bool> is_missing = false;
-    Clock imaged = 0;  ///< the last step of which its image was taken; under the lock of `kept`
+    Clock imaged = 0;  ///< its number of steps when its last image was taken; under the lock of `kept`
   };
 
   struct KeptRows {
     base::Guarded<std::unique_ptr<RowTable>> table;
     std::atomic<bool> is_missing = false;
-    std::atomic<Clock> imaged = 0;  ///< the last step of which its image was taken; set under the lock of `table`
+    std::atomic<Clock> imaged =
+        0;  ///< its number of steps when its last image was taken; set under the lock of `table`
   };
 
   Job(const Setup& agreed, std::optional<NoValues> no_values)

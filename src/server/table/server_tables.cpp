@@ -119,7 +119,8 @@ void ServerTables::identify(Job& job, const Message& setup) const {
   std::uint64_t unknown = 0;
   job.origin.compare_exchange_strong(unknown, base::mixed(setup.version ^ base::mixed(ticks)) | 1);
   std::uint32_t none = 0;
-  job.origins.compare_exchange_strong(none, setup.block);
+  const bool begins = job.origins.compare_exchange_strong(none, setup.block) && setup.block != 0;
+  if (begins && begun_) begun_(job.origin_step);
 }
 
 void ServerTables::set_up(std::size_t worker, const Message& message) {

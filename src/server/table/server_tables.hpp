@@ -44,8 +44,10 @@ class ServerTables final {
   };
   /// Call it before anything is received: takes each image when its clock reaches a multiple of `every`; in lockstep
   /// this is a cut of all servers. No worker waits for the cut of blocks; for that of rows, in lockstep, a worker waits
-  /// before its next push. `take` is called with the lock of the block or table held.
-  void take_images(Clock every, std::function<void(Image)> take);
+  /// before its next push. `take` is called with the lock of the block or table held. `begun` is called once, when all
+  /// servers have accepted a worker, before any image is taken: with the step at which the tables were created or
+  /// restored.
+  void take_images(Clock every, std::function<void(Image)> take, std::function<void(Clock)> begun = nullptr);
   /// Call it before anything is received: continues from a step's images, the parts of all pieces in their order; all
   /// workers join again.
   /// `from`: their source, for messages. Throws Misuse (too much memory), Corrupt.
@@ -118,6 +120,7 @@ class ServerTables final {
   void begin_transfer(const Job& job);
   void apply_to(Job& job, const Record& record);
   static void apply_to_rows(Job& job, const Record& record);
+  [[nodiscard]] Clock step_of_image(const Job& job, Clock imaged, Clock now) const;
   void take_image(std::size_t index, const ServerBlock& block);
   void take_image(Job& job, std::uint32_t index, RowTable& table);
 
@@ -130,6 +133,7 @@ class ServerTables final {
   base::Mutex transferring_;  ///< held while everything is transferred: one transfer at a time
   Clock image_every_ = 0;     ///< 0: never
   std::function<void(Image)> image_taken_;
+  std::function<void(Clock)> begun_;
 };
 
 }  // namespace syncopate::server

@@ -62,13 +62,54 @@ TEST(Snapshot, IsReadAsItWasWrittenAndRefusedWhereverItIsCutOrChanged) {
   }
 }
 
-TEST(Snapshots, KeepTheNewestTwoOfTheRunAndLeaveNothingElse) {
+using Files = std::set<std::string>;
+
+TEST(Snapshots, KeepTheNewestTwoStepsOfAllServersAndLeaveNothingElse) {
   const SnapshotFiles folder;
   fs::create_directories(folder.name());
   put(folder.file(0, 40) + ".01234567.writing", "of a process that was killed");
-  SnapshotFolder own(folder.name(), 0, quiet());
-  for (const std::int64_t step : {900, 10, 20, 30}) own.write(small(0, step));
-  EXPECT_EQ(folder.files(), (std::set<std::string>{"server0.step20.snapshot", "server0.step30.snapshot"}));
+  const SnapshotFolder first(folder.name(), 0, quiet()), second(folder.name(), 1, quiet());
+  for (const std::int64_t step : {10, 20, 30, 40}) {
+    first.write(small(0, step));
+    second.write(small(1, step));
+  }
+  EXPECT_EQ(folder.files(), (Files{"server0.step20.snapshot", "server0.step30.snapshot", "server0.step40.snapshot",
+                                   "server1.step30.snapshot", "server1.step40.snapshot"}));
+}
+
+TEST(Snapshots, KeepAStepOfAllServersUntilAllHaveANewerOneAndABoundedNumberOfOthers) {
+  const SnapshotFiles folder;
+  const SnapshotFolder first(folder.name(), 0, quiet()), second(folder.name(), 1, quiet());
+  for (const std::int64_t step : {1, 2}) {
+    first.write(small(0, step));
+    second.write(small(1, step));
+  }
+  for (std::int64_t step = 3; step <= 27; ++step) first.write(small(0, step));
+  EXPECT_EQ(first.newest_in_common()->step, 2);
+  Files expected{"server1.step1.snapshot", "server1.step2.snapshot"};
+  for (const int step : {1, 2, 8, 16, 20, 24}) expected.insert("server0.step" + std::to_string(step) + ".snapshot");
+  EXPECT_EQ(folder.files(), expected) << "the roundest four, and the newer one of equally round ones";
+  second.write(small(1, 16));
+  first.write(small(0, 28));
+  EXPECT_EQ(first.newest_in_common()->step, 16);
+  EXPECT_EQ(folder.files(), (Files{"server0.step2.snapshot", "server0.step16.snapshot", "server0.step20.snapshot",
+                                   "server0.step24.snapshot", "server0.step28.snapshot", "server1.step2.snapshot",
+                                   "server1.step16.snapshot"}));
+}
+
+TEST(Snapshots, OfAnAbandonedRunAreSetAsideWhenTheJobBeginsAndRemovedByTheNextWrite) {
+  const SnapshotFiles folder;
+  const SnapshotFolder first(folder.name(), 0, quiet()), second(folder.name(), 1, quiet());
+  for (const std::int64_t step : {10, 20, 30}) first.write(small(0, step));
+  second.write(small(1, 10));
+  EXPECT_EQ(second.newest_in_common()->step, 10);
+  for (const SnapshotFolder* each : {&first, &second}) each->begin(10);
+  second.write(small(1, 20));
+  EXPECT_EQ(first.newest_in_common()->step, 10) << "step 20 would be of two runs";
+  EXPECT_TRUE(folder.files().contains("server0.step30.snapshot.abandoned"));
+  first.write(small(0, 20));
+  EXPECT_EQ(folder.files(), (Files{"server0.step10.snapshot", "server0.step20.snapshot", "server1.step10.snapshot",
+                                   "server1.step20.snapshot"}));
 }
 
 TEST(Snapshots, TheNewestStepOfAllServersIsChosen) {

@@ -228,13 +228,13 @@ TEST(AJob, WhoseProcessesAreAllKilledGoesOnWithTheBitsOfAnUninterruptedOne) {
     for (const auto& program : all)
       threads.emplace_back([&] {
         program->start();
-        while (program->worker().steps() < 7) program->step();
+        while (program->worker().steps() < 9) program->step();
         for (std::size_t table = 0; table < 2; ++table) program->worker().sync(table);
       });
     threads.clear();
     for (const auto& program : all) program->leave();
     const auto deadline = std::chrono::steady_clock::now() + 60s;
-    while (!(fs::exists(folder.file(0, 6)) && fs::exists(folder.file(1, 6))) &&
+    while (!(fs::exists(folder.file(0, 8)) && fs::exists(folder.file(1, 8))) &&
            std::chrono::steady_clock::now() < deadline)
       std::this_thread::yield();
   }  // killed
@@ -249,7 +249,7 @@ TEST(AJob, WhoseProcessesAreAllKilledGoesOnWithTheBitsOfAnUninterruptedOne) {
       program->go_on(12);
     });
   threads.clear();
-  EXPECT_EQ(first, 6);
+  EXPECT_EQ(first, 8);
   for (const auto& program : all) EXPECT_EQ(program->weights(1), expected);
 }
 
@@ -356,15 +356,15 @@ TEST_P(RestoredRows, OfAJobWhoseServersAreKilledHaveThePushesOfTheStepsOfTheSnap
   const std::vector<std::string> servers{address + "0", address + "1"};
   {
     const Killed killed(folder, address);
-    run(servers, 7, [](RowProgram&, std::size_t) {});
+    run(servers, 9, [](RowProgram&, std::size_t) {});
     const auto deadline = std::chrono::steady_clock::now() + 60s;
-    while (!(fs::exists(folder.file(0, 6)) && fs::exists(folder.file(1, 6))) &&
+    while (!(fs::exists(folder.file(0, 8)) && fs::exists(folder.file(1, 8))) &&
            std::chrono::steady_clock::now() < deadline)
       std::this_thread::yield();
   }
   const Killed again(folder, address);
-  run(servers, 9, [&](RowProgram& program, std::size_t) {
-    EXPECT_GE(program.steps(), 6);
+  run(servers, 11, [&](RowProgram& program, std::size_t) {
+    EXPECT_GE(program.steps(), 8);
     EXPECT_GE(program.values().first, 2.0F * program.steps());
   });
 }
