@@ -70,12 +70,10 @@ void bind_coding(nb::module_& module) {
   nb::class_<Feedback>(
       module, "Feedback",
       "Treatment of the elements that a codec leaves out of a packet. kind: \"none\": they are lost; \"residual\": "
-      "they "
-      "are added to the next gradient; \"momentum\": momentum correction, in which the synchronizer accumulates the "
-      "momentum and the optimizer must add none; \"auto\": residual where it is sound. clip_norm > 0 scales every "
-      "local "
-      "gradient that is coded to this L2 norm at most. The density of a sparse codec falls from warmup_density during "
-      "warmup_steps.")
+      "they are added to the next gradient; \"momentum\": momentum correction, in which the synchronizer accumulates "
+      "the momentum and the optimizer must add none; \"auto\": residual where it is sound. clip_norm > 0 scales every "
+      "local gradient that is coded to this L2 norm at most. The density of a sparse codec falls from warmup_density "
+      "during warmup_steps.")
       .def(
           "__init__",
           [](Feedback* self, const std::string& kind, double momentum, bool nesterov, double clip_norm,

@@ -160,8 +160,7 @@ void bind_gathers(GroupClass& group) {
       group,
       {"allgather_v",
        "Rank r contributes parts[r] elements, which lie behind those of lower ranks; every rank ends with all. `parts` "
-       "is "
-       "equal on all ranks, and its sum is the length of `data`."},
+       "is equal on all ranks, and its sum is the length of `data`."},
       +[](nb::handle data, const Lengths& parts) {
         return Task{.collective = Collective::allgather_v, .data = data, .parts = parts};
       },
@@ -170,8 +169,7 @@ void bind_gathers(GroupClass& group) {
       group,
       {"alltoall",
        "Rank s sends part r of its `data` to rank r, which receives it as part s of its `out`. Both have the same "
-       "length, "
-       "a multiple of the number of ranks."},
+       "length, a multiple of the number of ranks."},
       +[](nb::handle data, nb::handle out) {
         return Task{.collective = Collective::alltoall, .data = data, .out = out};
       },

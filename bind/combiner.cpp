@@ -19,12 +19,10 @@ using namespace nb::literals;
 
 constexpr const char* kDoc =
     "Averages gradients in memory of the caller's, one bucket at a time, as a Synchronizer does with its own. The "
-    "codec's "
-    "state belongs to gradients by name, so that buckets and addresses may change from step to step. Every rank gives "
-    "the "
-    "same gradients and options, and in each step the same buckets in the same order; one thread at a time uses it, "
-    "and "
-    "no other thread the group. exchange: one that ends with gradients. weights: for codecs that look at them.\n\n"
+    "codec's state belongs to gradients by name, so that buckets and addresses may change from step to step. Every "
+    "rank gives the same gradients and options, and in each step the same buckets in the same order; one thread at a "
+    "time uses it, and no other thread the group. exchange: one that ends with gradients. weights: for codecs that "
+    "look at them.\n\n"
     "Raises as Synchronizer does.";
 
 using Placed = std::vector<std::pair<std::size_t, nb::object>>;
@@ -128,8 +126,7 @@ void bind_combiner(nb::module_& module) {
           "other rank.")
       .def("end_step", &Combining::end_step,
            "End a step: what its buckets left in the codec's state counts from now on, unless a value on any rank is "
-           "not finite. "
-           "A collective of codecs with state.")
+           "not finite. A collective of codecs with state.")
       .def(
           "discard_step", [](Combining& self) { self.own().discard_step(); },
           "After an update that every rank skips: the codec's state is as before the last step.")

@@ -24,28 +24,22 @@ constexpr const char* kDoc =
     "One rank's membership in a group. Every rank calls the same collectives in the same order.\n\n"
     "Collectives work in place on arrays of any framework that offers DLPack or the buffer protocol: contiguous, "
     "writable, in the CPU's memory, with elements of float32, float64, float16, bfloat16, int32, int64 or uint8. An "
-    "array "
-    "is taken as a flat vector, and part r of it is what `numpy.array_split` would give rank r.\n\n"
+    "array is taken as a flat vector, and part r of it is what `numpy.array_split` would give rank r.\n\n"
     "Keywords of all collectives: `algorithm`, a name from `syncopate info`; `name`, the tensor in messages of errors, "
     "equal on all ranks; `scope`: \"group\", \"host\" (the ranks of this host) or \"across\" (those of equal place on "
     "every host); `dtype`: treat the elements as this type of equal width (\"bf16\" in an array of uint16).\n\n"
     "They raise Misuse, PeerLost, Timeout, Mismatch, RemoteFailure or Corrupt; after an error every call raises it "
-    "again, "
-    "and recovery is a new group. Used as a context manager a group is left at the end, and aborted if an exception "
-    "leaves the block. Thread-safe.";
+    "again, and recovery is a new group. Used as a context manager a group is left at the end, and aborted if an "
+    "exception leaves the block. Thread-safe.";
 constexpr const char* kJoinDoc =
     "Join the job that the arguments and the environment describe.\n\n"
     "Arguments that are not given are taken from SYNCOPATE_* variables, then from those of torchrun, Open MPI, MPICH, "
-    "Slurm and "
-    "PMI; "
-    "without any the group has one rank. rendezvous: \"tcp://host:port\" (rank 0 listens there), \"file:///folder\" or "
-    "\"local://name\". secret_file: the job's secret, required unless every address is loopback. timeout_s: seconds "
-    "that "
-    "one collective may take while all ranks live (120); join_timeout_s: seconds of joining (60); silence_s: seconds "
-    "after which a silent rank counts as lost (2). ranks_per_host: treat this number of neighbouring ranks as one "
-    "host; 0: "
-    "the "
-    "real hosts. while_joining: called without arguments about ten times a second; what it raises ends the call.\n\n"
+    "Slurm and PMI; without any the group has one rank. rendezvous: \"tcp://host:port\" (rank 0 listens there), "
+    "\"file:///folder\" or \"local://name\". secret_file: the job's secret, required unless every address is loopback. "
+    "timeout_s: seconds that one collective may take while all ranks live (120); join_timeout_s: seconds of joining "
+    "(60); silence_s: seconds after which a silent rank counts as lost (2). ranks_per_host: treat this number of "
+    "neighbouring ranks as one host; 0: the real hosts. while_joining: called without arguments about ten times a "
+    "second; what it raises ends the call.\n\n"
     "Raises Misuse, Timeout (naming the ranks that are missing), Unauthorized, SystemFailure.";
 
 /// Leaving waits for operations that were started, and so it needs the GIL free and a thread that is not the group's.
@@ -185,8 +179,7 @@ void bind_making(GroupClass& group) {
           },
           "color"_a, "key"_a, nb::call_policy<Remembered>(),
           "Split the group as MPI_Comm_split does: ranks of one colour form a group, ordered by (key, rank); None for "
-          "a "
-          "negative colour. Every rank calls it.")
+          "a negative colour. Every rank calls it.")
       .def(
           "allocate",
           [](Membership& self, nb::handle shape, const std::string& dtype) {

@@ -24,11 +24,10 @@ using Arrays = nb::typed<nb::dict, std::string, OwnArray>;
 constexpr const char* kDoc =
     "Updates weights in place by a rule of `syncopate info optimizer` or a Rule of your own, and keeps its state.\n\n"
     "weights: arrays of float32 by name, which the optimizer keeps. spared: names of those without weight decay and, "
-    "under "
-    "lars and lamb, with a trust ratio of 1 (biases, scales of normalisation). hyperparameters: by name "
+    "under lars and lamb, with a trust ratio of 1 (biases, scales of normalisation). hyperparameters: by name "
     "(docs/optimizers.md); the others have the rule's defaults. group: its ranks divide the norms of layer-wise rules, "
-    "and with own_shards_only also updates and state: for exchange \"sharded\", as `update` of its Synchronizer. "
-    "Every rank gives the same arguments. Results do not depend on the division, bit for bit.\n\n"
+    "and with own_shards_only also updates and state: for exchange \"sharded\", as `update` of its Synchronizer. Every "
+    "rank gives the same arguments. Results do not depend on the division, bit for bit.\n\n"
     "Raises Misuse. One thread at a time uses it.";
 
 std::vector<WeightTensor> tensors_of(const OptimizedWeights& weights, std::vector<Array>& arrays) {
@@ -154,8 +153,7 @@ void bind_optimizer(nb::module_& module) {
              std::uint64_t step) { self.update(first, gradients, {.rate = rate, .step = step}); },
           "first"_a, "gradients"_a, nb::kw_only(), "rate"_a, "step"_a,
           "Update tensors first, first + 1, … with their gradients, which are zero afterwards. rate: the learning "
-          "rate. "
-          "step: counted from 1. Ranks that divide the work make the same calls.")
+          "rate. step: counted from 1. Ranks that divide the work make the same calls.")
       .def("begin_step", &Optimizing::begin_step, "rates"_a, "step"_a,
            "Between steps of a Synchronizer that has this optimizer as its `update`: the learning rate of each tensor, "
            "and the number of the next step, counted from 1.")

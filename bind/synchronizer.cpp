@@ -124,14 +124,11 @@ constexpr const char* kDoc =
     "Owns the gradients' memory and averages gradients over the ranks of a group, for any framework.\n\n"
     "In a step the backward pass writes gradient i into `gradient(i)` and calls `ready(i)`, once for each, from any "
     "thread; then the caller calls `wait()`, and every gradient holds the average. Every rank gives the same gradients "
-    "and options. policy, codec, exchange, algorithm: names from `syncopate info`. policy and "
-    "codec: also a Policy or Codec of your own; catalogue: those that a name with a parameter means. feedback: its "
-    "kind, or a "
-    "Feedback. clip_norm > 0 scales the averaged gradients to this global L2 norm at most. "
-    "weights, "
-    "update, broadcast_every: for exchanges that end with weights; `update(first, last)` applies those gradients on "
-    "the "
-    "communication thread. update: also an Optimizer with the same weights.\n\n"
+    "and options. policy, codec, exchange, algorithm: names from `syncopate info`. policy and codec: also a Policy or "
+    "Codec of your own; catalogue: those that a name with a parameter means. feedback: its kind, or a Feedback. "
+    "clip_norm > 0 scales the averaged gradients to this global L2 norm at most. weights, update, broadcast_every: for "
+    "exchanges that end with weights; `update(first, last)` applies those gradients on the communication thread. "
+    "update: also an Optimizer with the same weights.\n\n"
     "Raises Misuse (unknown names, empty tensors, a type that the codec does not take), Mismatch (ranks disagree).";
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
@@ -201,8 +198,7 @@ void bind_step(nb::class_<Averaging>& type) {
       .def(
           "wait", [](Averaging& self) { self.without_gil([&] { self.own().wait(); }); },
           "Return when every gradient holds the average, or every weight its new value. Raises what the exchange "
-          "raised, "
-          "or Misuse naming a gradient that never became ready.")
+          "raised, or Misuse naming a gradient that never became ready.")
       .def(
           "wait_for_gradient",
           [](Averaging& self, std::size_t i) { return self.without_gil([&] { return self.own().wait(i); }); }, "i"_a,

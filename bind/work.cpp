@@ -87,9 +87,8 @@ void bind_work(nb::module_& module) {
       .def("then", &StartedWork::then, nb::arg("callback"),
            nb::sig("def then(self, callback: collections.abc.Callable[[BaseException | None], object]) -> None"),
            "Call `callback(error)` when the operation has ended; `error` is None if it ended well. It runs on the "
-           "group's "
-           "thread, or at once if the operation has ended. It may start operations of the group but must not wait for "
-           "them; what it raises aborts the group.")
+           "group's thread, or at once if the operation has ended. It may start operations of the group but must not "
+           "wait for them; what it raises aborts the group.")
       .def(
           "__await__", [](nb::handle self) { return nb::module_::import_("syncopate.awaiting").attr("steps")(self); },
           nb::sig("def __await__(self) -> collections.abc.Generator[object, None, None]"));

@@ -103,6 +103,24 @@ def block_findings(path, line, text):
                 yield Finding(path, line + text[:match.start()].count("\n"), f"a sentence begins with '{match[0]}': {advice}")
 
 
+def torn_findings(path, text):
+    """Comments and doc-strings that a rename or a formatter has destroyed."""
+    lines = text.splitlines()
+    for number, (line, after) in enumerate(zip(lines, [*lines[1:], ""]), 1):
+        if match := re.match(r"\s*///? ((?:[A-Z][a-z]+){2,}) (?:by|of) ", line):
+            yield Finding(path, number, f"a comment begins with '{match[1]}', as if a type had been renamed in it: write a sentence")
+        if re.match(r"\s*///(?!<)", line) and len(line) - len(line.lstrip()) > len(after) - len(after.lstrip()) + 8 and after.strip():
+            yield Finding(path, number, "a comment on the next line's declaration stands behind this line's: move it to the left")
+        if re.fullmatch(r'\s*"[^"\\]{0,19} ?"', line) and _is_torn(lines[number - 2], after):
+            yield Finding(path, number, f"a line of a text has only {line.strip()}: fill the lines")
+
+
+def _is_torn(before, after):
+    """Whether a formatter has cut a text between these lines: both are of the same text, and the first is no full line of it."""
+    is_literal = lambda line: re.fullmatch(r'\s*".*"[,;)]*', line)
+    return bool(is_literal(before) and is_literal(after)) and not before.rstrip().endswith('\\n"') and len(before) > 90
+
+
 def findings(root, *folders):
     for path in files(root, *folders):
         name = str(path)
@@ -118,6 +136,8 @@ def findings(root, *folders):
             continue
         for line, text in blocks:
             yield from block_findings(name, line, text)
+        if path.suffix in CPP:
+            yield from torn_findings(name, (root / path).read_text(errors="replace"))
 
 
 if __name__ == "__main__":

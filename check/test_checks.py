@@ -19,6 +19,7 @@ from base.small_tree import Tree
 from test_commands import Commands  # run together with those below
 from test_convergence import Convergence  # run together with those below
 from test_layers import Layers, Rooms  # run together with those below
+from test_measured import Measured, Written  # run together with those below
 from test_reproduce import Reproduce  # run together with those below
 from test_staleness import Staleness  # run together with those below
 
@@ -55,6 +56,15 @@ class Prose(Tree):
     def found(self, path, text):
         self.write(path, text)
         return [str(f) for f in prose.findings(self.root)]
+
+    def test_what_a_rename_or_a_formatter_destroyed_is_found(self):
+        torn = ('/// TensorSlice of the law of results.\nint a;\nbool b();  ///< false\n                    /// The first one.\nint c();\n'
+                f'auto d =\n    "{"x" * 90} "\n    "they "\n    "are added.";\n')
+        found = self.found("src/base/log.hpp", torn)
+        self.assertEqual(["1", "4", "8"], [one.split(":")[1] for one in found])
+
+    def test_short_lines_that_end_a_paragraph_or_a_text_pass(self):
+        self.assertEqual([], self.found("src/base/log.hpp", f'/// Tensor of a rank.\nauto d =\n    "{"x" * 90}\\n"\n    "and\\n"\n    "so on.";\n'))
 
     def test_a_comment_that_begins_without_a_subject_is_found_in_its_line(self):
         found = self.found("src/base/log.hpp", "int a;\n/// Closes the file. Who leaves\n/// makes no edges.\nint b;\n")

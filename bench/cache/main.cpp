@@ -89,7 +89,7 @@ std::vector<std::unique_ptr<input::Source>> origins_of(const DrawnSource& source
   return origins;
 }
 
-/// SampleShare of hits after the first epoch, of ranks that hold one of `times` parts of the set together.
+/// Share of hits after the first epoch, of ranks that hold one of `times` parts of the set together.
 double pinned_rate(const DrawnSource& source, std::uint64_t times) {
   std::vector<std::uint64_t> missed(kRanks);
   take_epochs(

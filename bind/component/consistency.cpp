@@ -21,10 +21,8 @@ using server::Rule;
 
 constexpr const char* kDoc =
     "A consistency model of your own: the age of the weights that a worker may compute with. Every worker and server "
-    "has "
-    "an equal one: pass it as `consistency`, or in `catalogue` with consistency=\"NAME:NUMBERS\", and to Server.start "
-    "in "
-    "`catalogue`.\n\n"
+    "has an equal one: pass it as `consistency`, or in `catalogue` with consistency=\"NAME:NUMBERS\", and to "
+    "Server.start in `catalogue`.\n\n"
     "model(*numbers): a class, or a function, that returns an object with\n"
     "- staleness: a worker at clock c waits until the servers have all updates of every worker's first c - staleness "
     "steps; None: it does not wait.\n"

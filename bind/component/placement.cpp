@@ -21,8 +21,7 @@ using server::Shard;
 
 constexpr const char* kDoc =
     "A placement of your own: it assigns the parts of tables to servers. Every worker and server has an equal one: "
-    "pass "
-    "it as `placement`, or in `catalogue` with its name, and to Server.start in `catalogue`.\n\n"
+    "pass it as `placement`, or in `catalogue` with its name, and to Server.start in `catalogue`.\n\n"
     "place(table_bytes, servers, grain_bytes): the shards (table, begin, end, server), by table, then by range: the "
     "bytes begin to end of a table, which one server keeps. Each byte is in one shard, none is empty, and begin is a "
     "multiple of grain_bytes. Every process calls it and must get the same.\n"

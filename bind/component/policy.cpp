@@ -25,12 +25,11 @@ constexpr const char* kDoc =
     "`policy`, or in `catalogue` with its name.\n\n"
     "partition(layers, step): the buckets (first, last), both inclusive, in the order of exchange: the last layer's "
     "bucket comes first, and every layer is in exactly one. layers: PolicyLayers in the order of the forward pass; "
-    "step: "
-    "a PolicyStep. It runs when the Synchronizer is created, and with needs=\"times\" again when it has measured.\n"
+    "step: a PolicyStep. It runs when the Synchronizer is created, and with needs=\"times\" again when it has "
+    "measured.\n"
     "needs: \"sizes\", or \"times\": the layers' times and the cost of an exchange.\n\n"
     "Raises Misuse for a name that is not made of a-z, 0-9 and _. An exception of `partition` is raised by the call "
-    "that "
-    "needs it.";
+    "that needs it.";
 
 /// PolicyOptions, and the time of the forward pass.
 struct PolicyStep {

@@ -30,8 +30,7 @@ constexpr const char* kDoc =
     "state: names of at most 2 states, each a float32 for each weight, initially zero. hyperparameters: the default "
     "values of those that it takes, of weight_decay, momentum, beta1, beta2 and epsilon.\n\n"
     "Raises Misuse for names that are not allowed. An exception of `update` is raised by the call that updates; on a "
-    "server "
-    "it ends the job.";
+    "server it ends the job.";
 
 constexpr Hyperparameter kKnown[] = {optim::weight_decay(0), optim::momentum(0), optim::beta1(0), optim::beta2(0),
                                      optim::epsilon(0)};

@@ -57,11 +57,9 @@ void bind_server_checks(nb::module_& module) {
       "most_servers"_a = history.most_servers,
       "Run jobs of a parameter server in virtual time, with drawn numbers of workers and servers, speeds and delays. "
       "Laws: \"bounded staleness\": a step computes with all updates of every worker's first step - bound steps; "
-      "\"read "
-      "my writes\": and with all of its worker's own; \"no deadlock\"; \"equal decisions\": the same history runs "
-      "equally "
-      "again; \"no exception\". parameter: the text after the colon of its name. Return the first broken law, or "
-      "None.");
+      "\"read my writes\": and with all of its worker's own; \"no deadlock\"; \"equal decisions\": the same history "
+      "runs equally again; \"no exception\". parameter: the text after the colon of its name. Return the first broken "
+      "law, or None.");
   const PlacementCheck demand;
   module.def(
       "check_placement",
@@ -75,10 +73,8 @@ void bind_server_checks(nb::module_& module) {
       "placement"_a, nb::kw_only(), "seed"_a = demand.seed, "cases"_a = demand.cases,
       "most_tables"_a = demand.most_tables, "most_servers"_a = demand.most_servers,
       "Place drawn tables on drawn numbers of servers. Laws: \"every byte once\", cut at the grain; \"maximum load\": "
-      "no "
-      "server keeps more than most_bytes; \"equal shards\": a second call returns the same; \"no exception\". Return "
-      "the "
-      "first broken law, or None.");
+      "no server keeps more than most_bytes; \"equal shards\": a second call returns the same; \"no exception\". "
+      "Return the first broken law, or None.");
 }
 
 void bind_gradient_checks(nb::module_& module) {
@@ -92,8 +88,8 @@ void bind_gradient_checks(nb::module_& module) {
       "policy"_a, nb::kw_only(), "seed"_a = timeline.seed, "cases"_a = timeline.cases,
       "most_layers"_a = timeline.most_layers,
       "Partition drawn timelines. Laws: \"every gradient once\": each is in exactly one bucket, the last layer's "
-      "first; "
-      "\"equal buckets\": a second call returns the same; \"no exception\". Return the first broken law, or None.");
+      "first; \"equal buckets\": a second call returns the same; \"no exception\". Return the first broken law, or "
+      "None.");
   const CodecCheck gradients;
   module.def(
       "check_codec",

@@ -32,8 +32,8 @@ constexpr const char* kStartDoc =
     "`servers`, all addresses in the order of indices. snapshots: folder of snapshots, the same for all servers, "
     "written each time all workers have completed `snapshot_every` more steps. access: by default "
     "access_from_environment(). catalogue: the components of your own that the workers name.\n\n"
-    "Raises Misuse (an invalid address or limit; no secret although other hosts can connect), "
-    "SystemFailure (an address in use).";
+    "Raises Misuse (an invalid address or limit; no secret although other hosts can connect), SystemFailure (an "
+    "address in use).";
 
 /// Created, used and destroyed with the GIL.
 class Serving final : public Closable<Server> {
@@ -131,8 +131,7 @@ void bind_server(nb::module_& module) {
       },
       nb::kw_only(), "catalogue"_a = CatalogueGiven{}, nb::call_policy<Remembered>(),
       "Start the server that `syncopate run --servers K --own-servers` made of this process; None: it made a worker of "
-      "it. "
-      "syncopate.serve also waits and ends the process. Raises as `start` does.");
+      "it. syncopate.serve also waits and ends the process. Raises as `start` does.");
   type.def_prop_ro(
           "addresses", [](const Serving& self) { return self.own()->object->addresses(); },
           "Those of `start`, with the chosen ports.")

@@ -129,11 +129,9 @@ void bind_tables(nb::class_<Working>& type) {
           },
           "earlier"_a = nb::none(),
           "Every worker calls it. The servers adopt worker 0's weights; all workers hold them afterwards. A worker "
-          "that "
-          "starts later than the others continues from their current state. earlier: the result of `gather` in an "
+          "that starts later than the others continues from their current state. earlier: the result of `gather` in an "
           "earlier run, passed by every worker; the first step is then its `step`. Raises Mismatch if workers differ "
-          "in "
-          "tables, options or steps, Misuse for the state of another optimizer.")
+          "in tables, options or steps, Misuse for the state of another optimizer.")
       .def(
           "update",
           [](const Working& self, std::size_t table, nb::handle gradient, double rate) {

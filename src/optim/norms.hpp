@@ -10,7 +10,7 @@
 
 namespace syncopate::optim {
 
-/// Elements of a block; the last one of a tensor may have fewer. TensorSlice of the law of layer-wise results: another
+/// Elements of a block; the last one of a tensor may have fewer. Part of the law of layer-wise results: another
 /// length changes the order of summation. Weights, gradient and two states of a block are 64 KiB.
 inline constexpr std::size_t kBlock = 4096;
 

@@ -116,7 +116,8 @@ std::vector<std::string> mpich_command(const Task& task, const Place& place) {
   return words;
 }
 
-/// On one host ranks share memory, between hosts they use libfabric's TCP. oneCCL starts as an MPI program and
+/// On one host ranks share memory; between hosts they use libfabric's TCP, and are not pinned, because each would take
+/// the first core of this machine. oneCCL starts as an MPI program and
 /// exchanges by MPI. `CCL_YIELD` and `I_MPI_THREAD_YIELD` make a waiting rank call sched_yield. oneCCL yields only
 /// where ranks share cores: there it does not finish without, and elsewhere yielding makes its small messages slower.
 std::vector<std::string> intel_command(const std::string& name, const Task& task, const Place& place) {
@@ -124,12 +125,12 @@ std::vector<std::string> intel_command(const std::string& name, const Task& task
   std::vector<std::string> words{"env", "I_MPI_ROOT=" + root, "LD_LIBRARY_PATH=" + root + "/lib",
                                  "PATH=" + root + "/bin:" + own_path()};
   const auto add = [&](std::initializer_list<std::string> more) { words.insert(words.end(), more); };
-  add({place.hosts.empty() ? "I_MPI_FABRICS=shm" : "I_MPI_FABRICS=ofi", "I_MPI_PIN=0"});
+  add({place.hosts.empty() ? "I_MPI_FABRICS=shm" : "I_MPI_FABRICS=ofi"});
   const bool crowded = static_cast<unsigned>(task.ranks) > std::thread::hardware_concurrency();
   if (name == kYielding || (name == "oneccl" && crowded)) add({"I_MPI_THREAD_YIELD=3"});
   if (name == "oneccl")
     add({"CCL_ATL_TRANSPORT=mpi", "CCL_LOG_LEVEL=error", crowded ? "CCL_YIELD=sched_yield" : "CCL_YIELD=pause"});
-  if (!place.hosts.empty()) add({"FI_PROVIDER=tcp", "FI_TCP_IFACE=" + place.interface});
+  if (!place.hosts.empty()) add({"I_MPI_PIN=0", "FI_PROVIDER=tcp", "FI_TCP_IFACE=" + place.interface});
   add({launcher_of(name, place.program)});
   if (place.hosts.empty()) {
     add({"-bootstrap", "fork", "-ppn", std::to_string(task.ranks)});

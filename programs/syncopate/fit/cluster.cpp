@@ -158,8 +158,7 @@ std::string left_out(const Measured& measured, double limit_s) {
   for (const Timing& timing : measured.all) last = std::max(last, timing.bytes);
   return fmt::format(
       "{} not measured, because that would not have ended within --limit {:g} seconds: the tables end at {}, and "
-      "beyond "
-      "it planners and auto extrapolate; give a longer --limit, a smaller --budget, or fewer --bytes",
+      "beyond it planners and auto extrapolate; give a longer --limit, a smaller --budget, or fewer --bytes",
       fmt::format("{} {}", fmt::join(sizes, ", "), sizes.size() == 1 ? "was" : "were"), limit_s,
       format_bytes(static_cast<double>(last)));
 }

@@ -3,8 +3,10 @@
 // weights.
 //
 //   d = g + lambda w;   v' = m v + d;   w' = w - rate (d + m v')
-//   corrected (g already contains momentum: Lin et al., ICLR 2018, section 3.2): d = lambda w;  w' = w - rate (d + m v'
-//   + g) moves 24 bytes per weight: reads and writes w, g and v
+//   corrected (g already contains momentum: Lin et al., ICLR 2018, section 3.2):
+//   d = lambda w;  v' = m v + d;  w' = w - rate (d + m v' + g)
+//
+// It moves 24 bytes per weight: reads and writes w, g and v.
 #include "optim/moments.hpp"
 
 namespace syncopate::optim::rule {

@@ -18,7 +18,7 @@ class BucketQueue final {
   /// True if the step decides: then ranks must agree on their offers. A partition needs no agreement.
   [[nodiscard]] bool need_agreement() const noexcept { return std::holds_alternative<Online>(dispatch_); }
   bool ready(std::size_t gradient);  ///< false if it was already ready
-                                     /// The first gradient of the bucket that could leave now on this rank.
+  /// The first gradient of the bucket that could leave now on this rank.
   [[nodiscard]] std::optional<std::size_t> offer() const;
   schedule::Bucket take(std::size_t first);  ///< returns the bucket that leaves, from the gradient agreed on
   [[nodiscard]] bool all_sent() const;

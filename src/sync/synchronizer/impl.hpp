@@ -50,7 +50,7 @@ class Synchronizer::Impl final {
     bool is_prepared = false;
   };
 
-  /// NarrowedTensors by the threads that report gradients, the thread that waits, and the two of the exchange.
+  /// Shared by the threads that report gradients, the thread that waits, and the two of the exchange.
   struct Progress {
     std::optional<sync::planning::BucketQueue> queue;
     std::vector<schedule::Bucket> taken;  ///< in this step, in the order in which they left

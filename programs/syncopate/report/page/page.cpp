@@ -193,8 +193,7 @@ std::string servers(const record::Run& run) {
       "Parameter server",
       "Staleness: a worker's own steps less those of everybody in the weights it computes with. Bytes: bodies of "
       "messages, all steps together. Reconnections: how often a worker reached a server again, after a broken "
-      "connection "
-      "or because another process took the server's place. Servers: what they had when worker 0 ended.",
+      "connection or because another process took the server's place. Servers: what they had when worker 0 ended.",
       server_table(run) + clocks + "<figure>" + worker_table(run) + "</figure>\n");
 }
 
