@@ -28,12 +28,14 @@ def without_blocks(text):
 
 
 def paragraphs(text):
-    """(begin, text) of each paragraph and list item; a table counts as one paragraph."""
+    """(begin, text) of each paragraph, list item, and line of a table together with its head."""
     for match in re.finditer(r"(?:^(?!\s*$).*\n?)+", text, re.MULTILINE):
-        begin = match.start()
-        for part in re.split(r"(?m)^(?=- )", match[0]):
+        begin, head = match.start(), ""
+        for part in re.split(r"(?m)^(?=- |\|)", match[0]):
             if part.strip():
-                yield begin, part
+                yield begin, head + part
+            if part.startswith("|"):
+                head = head or part
             begin += len(part)
 
 

@@ -38,10 +38,10 @@ class Measured(Tree):
     def test_a_peer_and_a_quantity_outside_a_block_are_found(self):
         self.finds(self.pages("# a\n\nGloo takes 12 ms.\n"), "README.md", 3, "Gloo (12 ms)")
         self.finds(self.pages("# a\n\n- ours\n- MPICH x1.20\n"), "README.md", 4, "MPICH")
-        self.finds(self.pages("| a | Gloo |\n|---|---|\n| 1 | 3.5 us |\n"), "README.md", 1, "3.5 us")
+        self.finds(self.pages("| a | Gloo |\n|---|---|\n| 1 | 3.5 us |\n"), "README.md", 3, "3.5 us")
 
     def test_a_quantity_of_our_own_and_a_peer_without_one_pass(self):
-        self.finds_nothing(self.pages("Ours takes 12 ms.\n\nGloo has two algorithms.\n\n- Gloo\n- 12 ms\n"))
+        self.finds_nothing(self.pages("Ours takes 12 ms.\n\nGloo has two algorithms.\n\n- Gloo\n- 12 ms\n\n| a |\n|---|\n| Gloo |\n| 5 s |\n"))
 
     def test_blocks_and_fences_pass(self):
         self.finds_nothing(self.pages("<!-- measured: a -->\nGloo 12 ms\n<!-- end of measured -->\n\n```sh\nGloo 12 ms\n```\n"))
