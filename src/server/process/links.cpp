@@ -161,9 +161,13 @@ bool Links::is_answered() const {
   return std::ranges::all_of(links_, [](const Link& link) { return link.welcome.has_value(); });
 }
 
-void Links::open(std::function<void(std::size_t)> renewed) {
-  const base::Lock lock(mutex_);
-  renewed_ = std::move(renewed);
+void Links::open(const std::function<void()>& begin, std::function<void(std::size_t)> renewed) {
+  const base::Lock renewing(renewing_);
+  {
+    const base::Lock lock(mutex_);
+    renewed_ = std::move(renewed);
+  }
+  begin();
 }
 
 void Links::send(Request request) {
@@ -205,7 +209,6 @@ void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
     return fail(error_of(kind, fmt::format("{}: {}", where(server), text_of(message.body))));
   }
   const bool is_welcome = message.kind == MessageKind::welcome;
-  std::function<void(std::size_t)> renewed;
   {
     const base::Lock lock(mutex_);
     Link& link = links_[server];
@@ -215,18 +218,26 @@ void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
     statistics_.pulled_bytes += length - kHeadBytes;
   }
   take_(server, message);  // a welcome too before it counts: the worker that waits for it then has its contents
-  if (is_welcome) {
+  if (is_welcome && !renew(server, life, message)) return;
+  const base::Lock lock(mutex_);
+  ++arrivals_;
+}
+
+/// Returns false if the stream has ended.
+bool Links::renew(std::size_t server, std::uint64_t life, const Message& welcome) {
+  const base::Lock renewing(renewing_);
+  std::function<void(std::size_t)> renewed;
+  {
     const base::Lock lock(mutex_);
     Link& link = links_[server];
-    if (link.life != life) return;
+    if (link.life != life) return false;
     link.is_welcome = true;
-    link.welcome = message;
-    newest_ = std::max(newest_, message.least);
+    link.welcome = welcome;
+    newest_ = std::max(newest_, welcome.least);
     renewed = renewed_;
   }
   if (renewed) renewed(server);
-  const base::Lock lock(mutex_);
-  ++arrivals_;
+  return true;
 }
 
 /// Runs on: the thread that runs the streams. The keeper redials if another stream can recover from the loss.

@@ -33,8 +33,10 @@ class Links final {
   /// takes part: 0, or a later one if it comes late. Throws Mismatch (also if a server was restarted without the
   /// others), Misuse, Timeout, PeerLost.
   [[nodiscard]] Clock introduce(const Setup& setup);
-  /// From now on, `renewed` is called when a broken stream has been replaced, on the thread that runs the streams.
-  void open(std::function<void(std::size_t server)> renewed);
+  /// Calls `begin`, which sends the first requests. From then on, `renewed` is called when a broken stream has been
+  /// replaced, on the thread that runs the streams, but not while `begin` runs: so of the requests of `begin` to a
+  /// server, those that are lost are the last ones.
+  void open(const std::function<void()>& begin, std::function<void(std::size_t server)> renewed);
   /// Sends, or drops if the stream is broken: unanswered requests are sent again when it is renewed.
   void send(Request request);
   /// Announces to every server that this worker has finished.
@@ -62,6 +64,7 @@ class Links final {
   void greet(std::size_t server);
   [[nodiscard]] Clock greet_all(Clock from);
   void receive(std::size_t server, std::uint64_t life, Payload bytes);
+  [[nodiscard]] bool renew(std::size_t server, std::uint64_t life, const Message& welcome);
   void lose(std::size_t server, std::uint64_t life, const streams::Ending& ending);
   void keep(const std::stop_token& stop);
   void fail(std::exception_ptr failure);
@@ -76,6 +79,7 @@ class Links final {
   const Take take_;
   const base::SteadyClock clock_;
   const std::uint64_t process_;  ///< random; identifies this process
+  base::Mutex renewing_;         ///< held while requests are sent that follow each other; taken before `mutex_`
   mutable base::Mutex mutex_;
   base::Condition lost_;                                  ///< the keeper waits for streams that have ended
   std::vector<Link> links_ SYNCOPATE_GUARDED_BY(mutex_);  ///< one per server

@@ -79,9 +79,12 @@ class TableWorker::Impl {
                                              [this](Request request) { links_.send(std::move(request)); });
     tables_->begin_with(earlier.optimizer, std::move(earlier.state));
     const Clock from = links_.introduce(setup_);
-    if (options_.worker == 0 && from == setup_.first_step) tables_->offer();
-    tables_->begin(from);
-    links_.open([this](std::size_t server) { tables_->repeat(server); });
+    links_.open(
+        [&] {
+          if (options_.worker == 0 && from == setup_.first_step) tables_->offer();
+          tables_->begin(from);
+        },
+        [this](std::size_t server) { tables_->repeat(server); });
     for (std::size_t table = 0; table < weights_.size(); ++table) sync(table);
   }
 

@@ -40,11 +40,11 @@ std::vector<float> end_of(const ServerOptions& server, const WorkerOptions& opti
 
 void put_in_place(const std::string& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
 
-struct Way {
+struct RestoredWay {
   const char *optimizer, *answers;
 };
 
-class Restored : public testing::TestWithParam<Way> {};
+class Restored : public testing::TestWithParam<RestoredWay> {};
 
 TEST_P(Restored, InLockstepHasTheBitsOfAnUninterruptedJob) {
   const WorkerOptions options{
@@ -68,7 +68,8 @@ TEST_P(Restored, InLockstepHasTheBitsOfAnUninterruptedJob) {
   for (const auto& program : all) EXPECT_EQ(program->weights(1), expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Servers, Restored, testing::Values(Way{"adamw", "none"}, Way{"momentum", "topk:0.01"}),
+INSTANTIATE_TEST_SUITE_P(Servers, Restored,
+                         testing::Values(RestoredWay{"adamw", "none"}, RestoredWay{"momentum", "topk:0.01"}),
                          [](const auto& tested) { return std::to_string(tested.index); });
 
 class RestoredStale : public testing::TestWithParam<const char*> {};
