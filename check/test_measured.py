@@ -74,7 +74,7 @@ class Written(unittest.TestCase):
         with self.assertRaises(SystemExit):
             measure.step_table(turn(1) + turn(2)[:-1])
 
-    def test_the_page_of_each_block_has_its_mark(self):
+    def test_the_page_of_each_block_with_rows_has_its_mark(self):
         for page in measure.pages():
             measure.with_blocks(page, (ROOT / page).read_text())
 
