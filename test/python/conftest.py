@@ -8,12 +8,28 @@ import sys
 import tempfile
 import textwrap
 import threading
+from pathlib import Path
 
 import pytest
 
 import syncopate
 
+LIBRARY_OF_EMU = Path(syncopate.__file__).parents[2] / "test" / "python" / "libemu.so"
 BOUND_S = 300  # of a job that is expected to end by itself
+
+
+def pytest_addoption(parser):
+    """The device of tests that have the fixture `device`."""
+    parser.addoption("--device", default="emu", help="cpu, emu (the pretended accelerator), or one of torch's accelerators, such as cuda")
+
+
+@pytest.fixture
+def device(request):
+    """The device that holds the gradients."""
+    name = request.config.getoption("--device")
+    if name == "emu" and not LIBRARY_OF_EMU.is_file():
+        pytest.skip(f"no {LIBRARY_OF_EMU}: the target python_device builds it with the PyTorch of scripts/install --python")
+    return name
 
 
 def on_threads(size, body):

@@ -14,11 +14,35 @@ ALTERNATIVE = r'init_process_group\(backend="cpu:syncopate,cuda:nccl"\)'
 
 
 @pytest.mark.parametrize("use", [
-    syncopate.torch.HookState, lambda net: syncopate.torch.DistributedOptimizer(torch.optim.SGD(net.parameters(), 0.1), net),
-    lambda net: syncopate.torch.ShardedOptimizer(net, "adamw", 0.1), lambda net: syncopate.torch.profile(net, torch.empty(2, device="meta"))])
+    lambda net: syncopate.torch.DistributedOptimizer(torch.optim.SGD(net.parameters(), 0.1), net),
+    lambda net: syncopate.torch.ShardedOptimizer(net, "adamw", 0.1)])
 def test_parameters_on_a_device(use):
     with pytest.raises(syncopate.Misuse, match=f"parameter weight is on meta; .*{ALTERNATIVE}"):
         use(nn.Linear(2, 2, device="meta"))
+
+
+@pytest.mark.parametrize("use", [syncopate.torch.HookState, lambda net: syncopate.torch.profile(net, torch.empty(2, device="meta"))])
+def test_parameters_without_memory(use):
+    with pytest.raises(syncopate.Misuse, match=r"parameter weight is on meta; allowed: .* model\.to_empty"):
+        use(nn.Linear(2, 2, device="meta"))
+
+
+def test_parameters_on_devices_of_several_kinds():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2, device="meta"))
+    with pytest.raises(syncopate.Misuse, match=r"0\.weight on cpu, 1\.weight on meta; allowed: .*model\.to"):
+        syncopate.torch.HookState(net)
+
+
+def test_an_accelerator_without_pinned_memory(monkeypatch):
+    net = nn.Linear(2, 2, device="meta")
+
+    def empty(*_, **__):
+        raise RuntimeError("out of locked memory")
+
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("meta"))
+    monkeypatch.setattr(torch, "empty", empty)
+    with pytest.raises(syncopate.Misuse, match=r"weight is on meta, for which there is no pinned memory \(out of locked .*; allowed: .*ulimit -l"):
+        syncopate.torch.HookState(net)
 
 
 @pytest.mark.skipif(not syncopate.torch.Backend.is_supported(), reason="this torch lets no Python class be a backend")

@@ -10,6 +10,7 @@ import torch
 
 import syncopate
 from syncopate.torch import choosing, meeting, parameters, raising
+from syncopate.torch.lane import Crossing, Lane
 from syncopate.torch.modes import in_callers_modes
 
 
@@ -25,11 +26,16 @@ class _Bucket:
     is_last: bool
     spans: list = field(default_factory=list)  # (phase, begin, end), in seconds of time.perf_counter
     error: Exception | None = None
+    copy_s = 0.0  # seconds of the copy from a device to the CPU
 
     def __post_init__(self):
         # DDP takes the exception of Future.set_exception for the bucket's tensor; one that a callback raises is an error to it.
-        self._ended, self._deferred = torch.futures.Future(), raising.Deferred()
+        self._ended, self._deferred = self._promise(), raising.Deferred()
         self.future = self._ended.then(self._result)
+
+    @staticmethod
+    def _promise():
+        return torch.futures.Future()
 
     def _result(self, _):
         with self._deferred:
@@ -42,6 +48,10 @@ class _Bucket:
         self.error = error
         self._ended.set_result(None)
 
+    def arrive(self, ready_s):
+        """Return when `placed` has the gradients: when that was."""
+        return ready_s
+
     def carry_out(self, phase, call, *arguments):
         """Call it, and note its time."""
         if self.placed:
@@ -50,13 +60,42 @@ class _Bucket:
             self.spans.append((phase, begin, time.perf_counter()))
 
 
+@dataclass
+class _StagedBucket(_Bucket):
+    """A bucket on an accelerator: `placed` is in the pinned memory of its crossing, and `buffer` on the device."""
+
+    crossing: Crossing | None = None
+
+    def _promise(self):
+        return torch.futures.Future(devices=[self.buffer.device])
+
+    def arrive(self, ready_s):
+        """Wait for the copy down; when it ended."""
+        del ready_s  # the device has computed the gradients later than the host has asked for them
+        return self.crossing.wait()
+
+    @property
+    def copy_s(self):
+        """That of the copy down; the copy up has the same size."""
+        return self.crossing.copy_s
+
+    def end(self, error=None):
+        """Begin the copy up, and complete the future in its stream; after an error the device's gradients stay as they are."""
+        self.error = error
+        if error is not None:
+            self._ended.set_result(self.buffer)
+        else:
+            self.crossing.up(lambda: self._ended.set_result(self.buffer))
+
+
 class HookState:
     """What `hook` needs: how gradients are coded, and what the codec keeps of every gradient between steps.
 
     codec, exchange, algorithm: names from `syncopate info`; exchange ends with gradients. codec may be a syncopate.Codec,
     and catalogue has those that it names. feedback: a kind, or a syncopate.Feedback. Every rank gives the same. The state
     can be pickled, as can `state_dict()`; it differs from rank to rank, and belongs to parameters by name, so that DDP may
-    form other buckets. A loaded one needs `attach(model)`. timeout_s: of its exchanges; by default the process group's.
+    form other buckets. A loaded one needs `attach(model)`. Gradients of an accelerator are copied to the CPU and back, while
+    others are computed and exchanged. timeout_s: of its exchanges; by default the process group's.
 
     codec="auto:A+B": the first steps are uncoded; then each codec is timed on copies of the buckets, `choice` has the one
     that makes the step shortest and why, and it is used from then on, after loading too. at_least: the share by which a codec
@@ -71,6 +110,7 @@ class HookState:
         self._has_ended_step = False  # with the present combiner
         self._thread = self._exchanging = None  # the first also encodes and decodes while the second exchanges
         self.choice, self.timeline, self._copies = None, choosing.Timeline(), []
+        self._lanes = {}  # by device
         self.observer = None  # called with the indices of each combined bucket and its (phase, begin, end), on another thread
         if model is not None:
             self.attach(model, process_group)
@@ -81,7 +121,7 @@ class HookState:
             raise syncopate.Misuse("this state serves a model already; make another HookState")
         self._model, self._process_group = model, process_group
         self._require_own(self._saved)
-        named = parameters.trained(model)
+        named = parameters.trained(model, staged=True)
         self._index = {parameter: i for i, (_, parameter) in enumerate(named)}
         self._gradients, self._weights = parameters.gradients(named), parameters.weights(named)
         choosing.require_codecs(self._gradients, self._weights, self.coding)
@@ -174,9 +214,23 @@ class HookState:
             self._begin()
         placed = [(self._index[parameter], gradient.detach())
                   for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True) if parameter.numel() > 0]
-        under_way = _Bucket(placed, bucket.buffer(), bucket.is_last())
+        buffer = bucket.buffer()
+        under_way = _Bucket(placed, buffer, bucket.is_last()) if buffer.is_cpu else self._staged(bucket, placed, buffer)
         self._thread.submit(in_callers_modes(self._carry_out), under_way, time.perf_counter())
         return under_way.future
+
+    def _staged(self, bucket, placed, buffer):
+        """The bucket of a device: the same pairs in pinned memory, to which they are copied."""
+        try:
+            if buffer.device not in self._lanes:
+                self._lanes[buffer.device] = Lane(buffer.device)
+            crossing = self._lanes[buffer.device].down(bucket.index(), buffer)
+        except Exception as error:
+            self.group.abort(str(error))
+            raise
+        begin = buffer.storage_offset()
+        staged = [(i, crossing.host.as_strided(gradient.size(), gradient.stride(), gradient.storage_offset() - begin)) for i, gradient in placed]
+        return _StagedBucket(staged, buffer, bucket.is_last(), crossing=crossing)
 
     def _begin(self):
         if self._model is None:
@@ -205,6 +259,7 @@ class HookState:
         with self._errors_to(bucket):
             if self._failure is not None:
                 raise self._failure
+            ready_s = bucket.arrive(ready_s)
             if self._is_choosing():
                 self._copies.append([(i, gradient.clone()) for i, gradient in bucket.placed])
             self.timeline.bucket(ready_s, bucket.buffer.nbytes)
@@ -222,6 +277,8 @@ class HookState:
             yield
         except Exception as error:  # noqa: BLE001: every error belongs to the bucket's future
             self._failure = self._failure or error
+            if self._lanes:
+                self.group.abort(str(error))  # other ranks do not know of an error of this device
             bucket.end(error)
 
     def _exchange(self, bucket):
@@ -238,24 +295,29 @@ class HookState:
         if self.observer is not None and bucket.placed:
             self.observer([i for i, _ in bucket.placed], bucket.spans)
         if bucket.is_last:
-            self._end_step()
+            self._end_step(bucket.copy_s)
         bucket.end()
 
     def _is_choosing(self):
         return self.choice is None and bool(self._candidates())
 
-    def _end_step(self):
+    def _end_step(self, copy_s):
         self._combiner.end_step()
         self._has_ended_step = True
         self.timeline.end_step()
         if self._is_choosing() and self.timeline.is_complete:
-            self._choose()
+            self._choose(copy_s)
             self.timeline.restart()
         self._copies = []
 
-    def _choose(self):
-        """Time every codec on this step's gradients, which are averaged already, and go on with the best one."""
+    def _choose(self, copy_s):
+        """Time every codec on this step's gradients, which are averaged already, and go on with the best one.
+
+        The step ends when the last bucket is back on its device. Copies up of other buckets overlap coding and exchange.
+        """
         cost_s = choosing.costs(self.group, self._gradients, self._copies, self._candidates(), self._weights, self.coding)
+        for seconds in cost_s.values():
+            seconds[-1] += copy_s
         self.choice = choosing.choose(self.group, self.timeline.ready_s(), cost_s, self._gain)
         if self.group.rank == 0:
             choosing.report(self.choice)

@@ -3,6 +3,7 @@
 import torch
 
 import syncopate
+from syncopate.torch.lane import require_usable
 from syncopate.torch.memory import ELSEWHERE
 
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16"}
@@ -13,21 +14,40 @@ def is_exchanged(parameter):
     return parameter.requires_grad and parameter.numel() > 0
 
 
-def trained(model):
-    """(name, parameter) of those that get a gradient; DistributedDataParallel's wrapping does not change names."""
+def trained(model, *, staged=False):
+    """(name, parameter) of those that get a gradient; DistributedDataParallel's wrapping does not change names. staged: see `usable`."""
     inner = model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
-    return usable([(name, parameter) for name, parameter in inner.named_parameters() if is_exchanged(parameter)])
+    return usable([(name, parameter) for name, parameter in inner.named_parameters() if is_exchanged(parameter)], staged=staged)
 
 
-def usable(named):
-    """These (name, parameter). Raises Misuse if the library cannot reduce the gradient of one."""
+def usable(named, *, staged=False):
+    """These (name, parameter). Raises Misuse if the library cannot reduce the gradient of one.
+
+    staged: whether its gradients are copied between an accelerator and the CPU; otherwise they must be on the CPU.
+    """
+    if staged:
+        _require_devices(named)
     for name, parameter in named:
-        if not parameter.is_cpu:
+        if not staged and not parameter.is_cpu:
             raise syncopate.Misuse(f"parameter {name} is on {parameter.device}; allowed: on the CPU; {ELSEWHERE}")
         if parameter.dtype not in DTYPES:
             raise syncopate.Misuse(f"parameter {name} is of {parameter.dtype}; allowed: {', '.join(map(str, DTYPES))}; for other types, "
                                    'init_process_group("syncopate") with torch.nn.parallel.DistributedDataParallel')
     return named
+
+
+def _require_devices(named):
+    """Raise Misuse unless all are on the CPU, or all on accelerators from which gradients can be copied."""
+    first = {}
+    for name, parameter in named:
+        first.setdefault(parameter.device, name)
+    if len({device.type for device in first}) > 1:
+        places = ", ".join(f"{name} on {device}" for device, name in first.items())
+        raise syncopate.Misuse(f"parameters are on devices of several kinds: {places}; allowed: all on the CPU, or all on accelerators of "
+                               "one kind; move the model by model.to(device)")
+    for device, name in first.items():
+        if device.type != "cpu":
+            require_usable(name, device)
 
 
 def updated(optimizer, model):
@@ -47,7 +67,7 @@ def gradients(parameters):
 
 def weights(parameters):
     """The values of these, for codecs that look at them; empty if one cannot be used in place."""
-    in_place = all(parameter.is_contiguous() for _, parameter in parameters)
+    in_place = all(parameter.is_cpu and parameter.is_contiguous() for _, parameter in parameters)
     return [parameter.detach() for _, parameter in parameters] if in_place else []
 
 

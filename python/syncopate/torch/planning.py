@@ -4,7 +4,6 @@ import contextlib
 import copy
 import dataclasses
 import statistics
-import time
 import warnings
 from collections.abc import Mapping
 
@@ -13,6 +12,7 @@ import torch
 import syncopate
 from syncopate import foresight
 from syncopate.torch import choosing, meeting, parameters
+from syncopate.torch.clock import clock_of
 
 
 def profile(model, sample, *, loss=None, optimizer=None, process_group=None, steps=7, name=None):
@@ -44,13 +44,14 @@ def agreed(group, measured, names=None):
 
 
 def _profile(model, sample, loss, optimizer, steps, name):
-    named = parameters.trained(model)
+    named = parameters.trained(model, staged=True)
+    clock = clock_of(named[0][1].device if named else torch.device("cpu"))
     call = _call(model, sample)
     with _left_as_it_is(model, named):
-        passes = [_measured(named, call, loss or _sum) for _ in range(steps + 1)]
+        passes = [_measured(named, call, loss or _sum, clock) for _ in range(steps + 1)]
     forward_s = statistics.median(one[0] for one in passes[1:])  # the first one allocates
     if optimizer is not None:
-        forward_s += _step_s(optimizer, steps)  # like the forward pass it overlaps no exchange of gradients
+        forward_s += _step_s(optimizer, steps, clock)  # like the forward pass it overlaps no exchange of gradients
     backward_s = [statistics.median(column) for column in zip(*(one[1] for one in passes[1:]), strict=True)]
     layers = [foresight.Layer(text, parameter.numel(), backward_s[i], parameter.element_size(),
                               parameter.shape[0] if parameter.dim() > 1 else 0)
@@ -93,16 +94,16 @@ def _call(model, sample):
     return lambda: model(*(sample if isinstance(sample, tuple) else (sample,)))
 
 
-def _step_s(optimizer, steps):
+def _step_s(optimizer, steps, clock):
     """Seconds of a step of the optimizer, measured on a copy of it and of its parameters."""
     copied = copy.deepcopy(optimizer)
     for parameter in (parameter for group in copied.param_groups for parameter in group["params"]):
         parameter.grad = torch.zeros_like(parameter)
     seconds = []
     for _ in range(steps + 1):
-        begin = time.perf_counter()
+        begin = clock.mark()
         copied.step()
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(clock.seconds(begin, clock.mark()))
     return statistics.median(seconds[1:])  # the first one allocates
 
 
@@ -134,7 +135,7 @@ def _left_as_it_is(model, named):
     gradients = [parameter.grad for _, parameter in named]
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     try:
-        with torch.random.fork_rng(devices=[]):
+        with _random_numbers_left([parameter.device for _, parameter in named]):
             yield
     finally:
         for (_, parameter), gradient in zip(named, gradients, strict=True):
@@ -143,22 +144,28 @@ def _left_as_it_is(model, named):
             buffer.copy_(before)
 
 
-def _measured(named, call, loss):
+def _random_numbers_left(devices):
+    """Those of the CPU, and of the accelerators among these."""
+    others = sorted({device for device in devices if device.type != "cpu"}, key=str)
+    return torch.random.fork_rng(devices=others, device_type=others[0].type if others else "cuda")
+
+
+def _measured(named, call, loss, clock):
     """Seconds of one forward pass, for each gradient those between the one before and it, and their order of arrival."""
     done = {}
-    hooks = [parameter.register_post_accumulate_grad_hook(lambda _, i=i: done.__setitem__(i, time.perf_counter()))
+    hooks = [parameter.register_post_accumulate_grad_hook(lambda _, i=i: done.__setitem__(i, clock.mark()))
              for i, (_, parameter) in enumerate(named)]
     try:
         for _, parameter in named:
             parameter.grad = None
-        begin = time.perf_counter()
+        begin = clock.mark()
         value = loss(call())
-        backward = before = time.perf_counter()
+        backward = before = clock.mark()
         value.backward()
     finally:
         for hook in hooks:
             hook.remove()
     seconds = [0.0] * len(named)
     for i in done:
-        seconds[i], before = done[i] - before, done[i]
-    return backward - begin, seconds, list(done)
+        seconds[i], before = clock.seconds(before, done[i]), done[i]
+    return clock.seconds(begin, backward), seconds, list(done)

@@ -27,6 +27,19 @@ class _Device:
         torch.accelerator.set_device_index(self._before)
 
 
+def _random_state(device="emu"):
+    torch.accelerator.synchronize(device)
+    index = torch.device(device).index or 0
+    state = torch.empty(_library.emu_random_state(index, None), dtype=torch.uint8, device="cpu")
+    _library.emu_random_state(index, ctypes.c_void_p(state.data_ptr()))
+    return state
+
+
+def _set_random_state(state, device="emu"):
+    torch.accelerator.synchronize(device)
+    _library.emu_set_random_state(torch.device(device).index or 0, ctypes.c_void_p(state.data_ptr()))
+
+
 def _module():
     """torch.emu, as far as torch itself calls it."""
     module = types.ModuleType("torch.emu")
@@ -37,6 +50,7 @@ def _module():
     module._is_in_bad_fork = lambda: False
     module._lazy_init = lambda: None
     module.manual_seed_all = _library.emu_manual_seed
+    module.get_rng_state, module.set_rng_state = _random_state, _set_random_state
     module.device, module.Event = _Device, torch.Event
     module.Stream = lambda device=None, priority=0: torch.Stream(device or torch.device("emu", torch.accelerator.current_device_index()))
     module.current_stream, module.synchronize = torch.accelerator.current_stream, torch.accelerator.synchronize
@@ -51,7 +65,8 @@ def _begin():
     library.emu_manual_seed.argtypes, library.emu_manual_seed.restype = [ctypes.c_uint64], None
     for name in ("emu_operators", "emu_copies", "emu_host_waits"):
         getattr(library, name).restype = ctypes.c_long
-    library.emu_bytes.restype = ctypes.c_size_t
+    library.emu_bytes.restype = library.emu_random_state.restype = ctypes.c_size_t
+    library.emu_set_random_state.restype = None
     return library
 
 

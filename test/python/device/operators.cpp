@@ -122,7 +122,8 @@ void copy_up(const at::Tensor& from, const at::Tensor& to, Queue& on) {
 }
 
 // A copy of pageable memory, and one without non_blocking, ends before the call does.
-at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+at::Tensor copy_from(const at::Tensor& values, const at::Tensor& to, bool non_blocking) {
+  const at::Tensor from = values.expand_as(to);
   if (is_here(from) && is_here(to)) {
     copy_between_devices(from, to);
     return to;

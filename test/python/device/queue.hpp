@@ -42,10 +42,14 @@ class Queue {
     changed_.notify_all();
   }
   // Returns when the tasks that were put until now have ended.
-  void drain() {
+  void settle() {
     std::unique_lock lock(mutex_);
-    const auto until = put_;
-    changed_.wait(lock, [&] { return done_ >= until; });
+    changed_.wait(lock, [this, until = put_] { return done_ >= until; });
+  }
+  // Settles, and throws the exception of a task.
+  void drain() {
+    settle();
+    const std::lock_guard lock(mutex_);
     if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
   bool idle() {

@@ -1,4 +1,8 @@
 // The C functions that emu.py calls: settings and counters.
+#include <ATen/core/Tensor.h>
+
+#include <cstring>
+
 #include "generator.hpp"
 #include "memory.hpp"
 #include "queue.hpp"
@@ -15,10 +19,23 @@ void emu_delays(int operator_us, int copy_us, unsigned seed) {
 // Seeds the generators of all devices when these have carried out what they were given.
 void emu_manual_seed(uint64_t seed) {
   for (int device = 0; device < device::kDevices; ++device) {
-    for (int64_t id = 0; id <= device::kStreams; ++id) device::queue(device, id).drain();
+    for (int64_t id = 0; id <= device::kStreams; ++id) device::queue(device, id).settle();
     const std::lock_guard lock(device::generator(device).mutex());
     device::generator(device).set_current_seed(seed);
   }
+}
+
+// The state of a device's generator: its bytes, which `state` gets if it is not null.
+size_t emu_random_state(int device, void* state) {
+  const at::Tensor kept(device::generator(device).get_state());
+  if (state != nullptr) std::memcpy(state, kept.data_ptr(), kept.nbytes());
+  return kept.nbytes();
+}
+
+void emu_set_random_state(int device, const void* state) {
+  at::Tensor kept(at::Tensor(device::generator(device).get_state()).clone());
+  std::memcpy(kept.data_ptr(), state, kept.nbytes());
+  device::generator(device).set_state(kept);
 }
 
 long emu_operators() { return device::settings.operators; }

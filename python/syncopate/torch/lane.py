@@ -1,0 +1,102 @@
+"""The way of gradients between an accelerator and the CPU: copies in streams of their own, through pinned memory."""
+
+import time
+
+import torch
+
+import syncopate
+
+
+def require_usable(name, device):
+    """Raise Misuse if gradients of this parameter cannot be copied from its device without blocking it."""
+    kind = torch.accelerator.current_accelerator() if hasattr(torch, "accelerator") else None
+    if kind is None or kind.type != device.type:
+        raise syncopate.Misuse(f"parameter {name} is on {device}; allowed: on the CPU, or from torch 2.6 on an accelerator that this PyTorch "
+                               "finds (torch.accelerator.current_accelerator()); model.to_empty(device=…) gives parameters on meta memory")
+    try:
+        is_pinned = torch.empty(1, device="cpu", pin_memory=True).is_pinned()
+    except (RuntimeError, NotImplementedError) as error:
+        raise _not_pinned(name, device, error) from error
+    if not is_pinned:
+        raise _not_pinned(name, device, "torch.empty(1, pin_memory=True) is not pinned")
+
+
+def _not_pinned(name, device, reason):
+    return syncopate.Misuse(f"parameter {name} is on {device}, for which there is no pinned memory ({reason}); allowed: accelerators with "
+                            "pinned memory; else keep the model on the CPU, or raise the limit of locked memory (ulimit -l)")
+
+
+class Lane:
+    """Two streams of one device, one for each direction, and pinned memory for each of DDP's buckets.
+
+    `down` is called on the thread and in the stream that have computed the values; `Crossing.up` on any thread.
+    """
+
+    def __init__(self, device):
+        self.device = device
+        self.down_stream, self.up_stream = torch.Stream(device), torch.Stream(device)
+        self._crossings = {}  # by the number of the bucket: the last one
+        self._origin = self.mark(self.down_stream)
+        self._origin.synchronize()
+        self._origin_s = time.perf_counter()
+
+    def mark(self, stream):
+        """An event in the stream, after what it has been given so far."""
+        event = torch.Event(self.device, enable_timing=True)
+        event.record(stream)
+        return event
+
+    def time_s(self, event):
+        """When the device reached it, as a time of `time.perf_counter`."""
+        return self._origin_s + 1e-3 * self._origin.elapsed_time(event)
+
+    def down(self, number, values):
+        """Begin to copy this bucket's values to the host, once the current stream has computed them; a Crossing."""
+        before = self._crossings.get(number)
+        crossing = self._crossings[number] = Crossing(self, values, self._pinned(before, values))
+        self.down_stream.wait_stream(torch.accelerator.current_stream(self.device))
+        if before is not None and before.returned is not None:
+            self.down_stream.wait_event(before.returned)  # the same pinned memory
+        crossing.begin = self.mark(self.down_stream)
+        with self.down_stream:
+            crossing.host.copy_(values, non_blocking=True)
+        values.record_stream(self.down_stream)
+        crossing.arrived = self.mark(self.down_stream)
+        return crossing
+
+    @staticmethod
+    def _pinned(before, values):
+        """Memory of the bucket's last values, or new memory: DDP forms other buckets after the first step."""
+        if before is not None and (before.host.shape, before.host.dtype) == (values.shape, values.dtype):
+            return before.host
+        return torch.empty(values.shape, dtype=values.dtype, device="cpu", pin_memory=True)
+
+
+class Crossing:
+    """One bucket's values in one step: on the device, and in pinned memory of the host.
+
+    host: valid after `wait`. returned: the event after the copy up, None before.
+    """
+
+    def __init__(self, lane, values, host):
+        self._lane, self._values, self.host = lane, values, host
+        self.begin = self.arrived = self.returned = None
+
+    def wait(self):
+        """Return when `host` has the values: when that was, as a time of `time.perf_counter`."""
+        self.arrived.synchronize()
+        return self._lane.time_s(self.arrived)
+
+    @property
+    def copy_s(self):
+        """Seconds of the copy down."""
+        return 1e-3 * self.begin.elapsed_time(self.arrived)
+
+    def up(self, complete):
+        """Begin to copy `host` into the device's tensor, and call `complete` in the stream of this copy, which futures then wait for."""
+        with self._lane.up_stream:
+            self._values.copy_(self.host, non_blocking=True)
+            self._values.record_stream(self._lane.up_stream)
+            self.returned = self._lane.mark(self._lane.up_stream)
+            complete()
+        self._values = None  # DDP may give its memory back
