@@ -79,6 +79,23 @@ TEST(Split, ASubGroupCanBeSplitAgainAndOutliveItsParent) {
   });
 }
 
+TEST(Split, HasTheTimeoutThatItsParentHasThen) {
+  auto groups = Group::threads(2, {.timeout = 20s});
+  std::vector<std::unique_ptr<Group>> parts(2);
+  test::on_ranks(2, [&](int rank) {
+    const auto i = static_cast<std::size_t>(rank);
+    groups[i]->set_timeout(2s);
+    parts[i] = groups[i]->split(0, 0);
+  });
+  float value = 0;
+  try {
+    recv(*parts[0], 1, std::span(&value, 1));
+    ADD_FAILURE() << "a message that no rank sent has come";
+  } catch (const Timeout& timeout) {
+    EXPECT_NE(std::string(timeout.what()).find("within the timeout of 2.0 s"), std::string::npos) << timeout.what();
+  }
+}
+
 TEST(Split, AFailureStaysInItsGroup) {
   test::on_every_transport(2,
                            [](Group& group) {

@@ -152,6 +152,21 @@ TEST_F(Pipelines, StopAtTheStepOfADamagedPictureAndNotBefore) {
     }
 }
 
+TEST_F(Pipelines, WithTwoDamagedPicturesInAStepStopAtTheFirstOnAnyNumberOfThreads) {
+  Order order(23, 5);
+  const auto samples = order.share({}, 6, 0, 1).mine;
+  const Dataset whole = open_dataset(folder);
+  const std::string first = whole.training->name(samples[1]), second = whole.training->name(samples[4]);
+  for (const std::string& name : {first, second}) write_file(name, Bytes(100, std::byte{7}));
+  const Dataset set = open_dataset(folder);
+  for (const int threads : {1, 3}) try {
+      (void)begun(set, {.threads = threads, .on_corrupt = OnCorrupt::stop})->next();
+      FAIL() << "the damaged pictures were taken";
+    } catch (const Corrupt& error) {
+      EXPECT_NE(std::string(error.what()).find(first), std::string::npos) << error.what();
+    }
+}
+
 TEST_F(Pipelines, OfNothingButDamagedPicturesEndWithAnError) {
   for (const auto& file : fs::recursive_directory_iterator(folder / "train"))
     if (file.is_regular_file()) fs::resize_file(file.path(), 50);

@@ -57,6 +57,11 @@ TEST(Tar, FilesLieWhereTheirHeadersSay) {
   EXPECT_EQ(bytes.substr(members[2].offset, members[2].bytes), "gnu");
   EXPECT_EQ(members[3].name, "dog/2.png") << "a long name is of one file";
   EXPECT_EQ(members_in(bytes.substr(0, bytes.size() - 1024)).size(), 4U) << "without the blocks of its end";
+  const auto sized = members_in(archive_of(
+      {{"pax", "10 size=3\n", 'x'}, {"././@LongLink", long_name + '\0', 'L'}, {"short", "gnu"}, {"dog/2.png", ""}}));
+  ASSERT_EQ(sized.size(), 2U);
+  EXPECT_EQ(sized[0].name, long_name) << "a size in an extended header is the file's, not that of another header";
+  EXPECT_EQ(sized[0].bytes, 3U);
 }
 
 TEST(Tar, PrefixesAndBinarySizesAreRead) {

@@ -189,6 +189,21 @@ def test_a_rank_keeps_its_part_of_the_state_and_a_whole_state_goes_to_any_number
 
 
 @pytest.mark.parametrize("rule", ["nesterov", "adamw"])
+def test_a_state_without_steps_begins_anew(on_ranks, rule):
+    def body(group):
+        net = model()
+        weights = {name: value.clone() for name, value in net.state_dict().items()}
+        optimizer = sharded(net, group, rule)
+        wanted = {name: value.clone() for name, value in trained(net, optimizer, group.rank, group.size).state_dict().items()}
+        net.load_state_dict(weights)
+        optimizer.load_state_dict(PLAIN[rule](halves(model())).state_dict())
+        return wanted, trained(net, optimizer, group.rank, group.size).state_dict()
+
+    for pair in on_ranks(2, body):
+        require_equal_bits(pair)
+
+
+@pytest.mark.parametrize("rule", ["nesterov", "adamw"])
 def test_a_state_of_torch_is_continued(on_ranks, rule):
     weights, optimizer = alone(rule)
     weights, state = {name: value.clone() for name, value in weights.items()}, optimizer.state_dict()

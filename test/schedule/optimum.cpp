@@ -97,6 +97,23 @@ TEST(Online, IsAtMostItsLastExchangeButOneSlowerThanTheOptimumAndNeverTwiceAsSlo
   }));
 }
 
+TEST(Online, SendsExactlyWhatIsReadyWhenTheChannelIsFreeThoughExchangesSlowComputing) {
+  EXPECT_TRUE(rc::check([] {
+    const Timeline timeline = random_timeline(20);
+    const Cost cost = random_table();
+    const std::vector<double> ready = ready_times(timeline);
+    double free_s = 0, stretch_s = 0;
+    for (const BucketTiming& timing :
+         evaluate(timeline, policy_named("online").partition(timeline, {.cost = cost}), cost).timings) {
+      const auto [first, last] = timing.bucket;
+      RC_ASSERT(timing.begin_s <= std::max(free_s, ready[last] + stretch_s) + 1e-9);
+      if (first > 0) RC_ASSERT(ready[first - 1] + stretch_s > timing.begin_s - 1e-9);
+      free_s = timing.end_s;
+      stretch_s += cost.cpu_s_per_byte * static_cast<double>(timing.bytes);
+    }
+  }));
+}
+
 TEST(Online, IsNearlyTwiceAsSlowInTheWorstCase) {
   // One long message leaves just before the rest, just as long a message, is ready: merging them costs half.
   Timeline timeline{.forward_s = 0, .layers = {{"rest", 1, 1e-3}, {"top", 1, 1e-3}}};

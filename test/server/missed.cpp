@@ -39,6 +39,28 @@ TEST(AServerBlock, TakesRateAndAverageOfThoseThatMissedNoStep) {
   EXPECT_EQ(block.values()[0], -0.5F) << "the average is of one";
 }
 
+/// Under DSSP the fastest worker goes on for as long as it then waits least for the slowest one.
+TEST(AServerBlock, DecidesByNoPaceOfTheProcessBefore) {
+  const server::Setup setup{.tables = {{"table", 4}}, .workers = 2, .consistency = "dssp:0,10", .optimizer = "sgd"};
+  const JobRules rules(setup);
+  ServerBlock block(rules, blocks_of(setup).front(), false);
+  const std::vector<float> zero(4);
+  block.initialise(std::as_bytes(std::span(zero)), 0);
+  const auto step = [&](std::size_t worker, Clock number, double begin_s, double end_s) {
+    static_cast<void>(block.answer(worker, begin_s));
+    block.take(worker, {.kind = MessageKind::push, .first = number, .last = number + 1, .rate = 0.5}, end_s);
+  };
+  step(0, 0, 0, 1);
+  step(1, 0, 0, 4);
+  step(0, 1, 4, 5);
+  ASSERT_EQ(block.answer(0, 5).step, 4) << "worker 1 is expected at 8 s";
+  block.join(1, 0, 2);
+  EXPECT_EQ(block.answer(0, 5).step, 0) << "the pace of the new process is unknown";
+  block.take(1, {.kind = MessageKind::push, .first = 1, .last = 2, .rate = 0.5}, 20);
+  step(0, 2, 20, 21);
+  EXPECT_EQ(block.answer(0, 21).step, 0) << "its pace is known from its second push on";
+}
+
 /// It is not part of the image either, which would grow by it.
 TEST(AServerBlock, HoldsNoUpdateOfAStepThatEndedWithoutItsWorker) {
   const server::Setup setup{.tables = {{"table", 4}}, .workers = 2, .optimizer = "sgd"};

@@ -78,6 +78,16 @@ TEST_F(Slots, AProcessThatReplacesAWorkerExtendsThePatienceOnce) {
   EXPECT_EQ(due_after(1h), Workers{});
 }
 
+TEST_F(Slots, AWorkerThatIsRefusedHasThePatienceFromThenOn) {
+  seat(arrive(0));
+  const std::uint64_t life = seat(arrive(1));
+  EXPECT_EQ(due_after(0s), Workers{});
+  EXPECT_EQ(due_after(1h), Workers{});
+  slots_.turn_away(1, life, {.kind = MessageKind::refuse});
+  EXPECT_EQ(due_after(9s), Workers{});
+  EXPECT_EQ(due_after(1s), Workers{1});
+}
+
 TEST_F(Slots, AWorkerThatHasFinishedAndJoinsAgainIsAwaitedAndGivenUpAsEveryOther) {
   std::uint64_t life = 0;
   for (const std::size_t worker : {0, 1}) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ranks.hpp"
+
 namespace syncopate::sync::planning {
 namespace {
 
@@ -105,6 +107,25 @@ TEST(Planner, KnowsHowMuchExchangesSlowTheBackwardPass) {
   const auto truth = schedule::evaluate(run.model, run.planner.partition(), cost).timings;
   ASSERT_EQ(timings.size(), truth.size());
   for (std::size_t i = 0; i < truth.size(); ++i) EXPECT_NEAR(timings[i].ready_s, truth[i].ready_s, 1e-9 * truth_s);
+}
+
+TEST(Planner, CombinesTheLatestTimesOfAllRanksAndTheShortestExchanges) {
+  test::on_groups(2, [](Group& group) {
+    const double rank = group.rank();
+    Measurement mine{.ready_s = {1 + rank, 4 - rank},
+                     .exchanges = {{100, 3 + rank}, {200, 6 - rank}},
+                     .tail_s = 10 - rank,
+                     .backward_s = 20 + rank,
+                     .bytes_overlapping = 40 - rank};
+    combine(group, mine);
+    EXPECT_EQ(mine.ready_s, (std::vector<double>{2, 4}));
+    EXPECT_EQ(mine.exchanges[0].seconds, 3);
+    EXPECT_EQ(mine.exchanges[1].seconds, 5);
+    EXPECT_EQ(mine.exchanges[1].bytes, 200);
+    EXPECT_EQ(mine.tail_s, 10);
+    EXPECT_EQ(mine.backward_s, 21);
+    EXPECT_EQ(mine.bytes_overlapping, 39);
+  });
 }
 
 TEST(Planner, TakesAGivenCostAndMeasuresTimesOnly) {

@@ -142,6 +142,37 @@ TEST(Synchronizer, CountsMissingGradientsAsZeroOnRequest) {
   });
 }
 
+TEST(Synchronizer, CountsAsZeroWhatAWaitNeedsAndNothingElse) {
+  test::on_groups(2,
+                  [&](Group& group) {
+                    Synchronizer synchronizer(group, kModel, {.policy = "wfbp", .zero_missing = true});
+                    const auto finish = [&](std::size_t gradient) {
+                      fill(synchronizer, group.rank(), gradient);
+                      synchronizer.ready(gradient);
+                    };
+                    finish(4);
+                    if (group.rank() == 0) finish(3);
+                    synchronizer.wait(3);
+                    EXPECT_EQ(static_cast<const float*>(synchronizer.gradient(3).data)[0], value(0, 3, 0) / 2);
+                    for (std::size_t gradient = 3; gradient-- > 0;) finish(gradient);
+                    synchronizer.wait();
+                    EXPECT_EQ(static_cast<const float*>(synchronizer.gradient(2).data)[1],
+                              (value(0, 2, 1) + value(1, 2, 1)) / 2);
+                  },
+                  {.timeout = std::chrono::seconds(20)});
+}
+
+TEST(Synchronizer, CountsWhatCodecsEncodedInAStepBeginningFromZero) {
+  test::on_groups(2, [&](Group& group) {
+    Synchronizer synchronizer(group, kModel, {.codec = "fp16", .dense_below = 0});
+    for (int step = 0; step < 3; ++step) {
+      backward(synchronizer, group.rank());
+      synchronizer.wait();
+      EXPECT_EQ(synchronizer.statistics().payload_bytes, 2U * (300 + 7 + 5000 + 1 + 129)) << "step " << step;
+    }
+  });
+}
+
 TEST(Synchronizer, RefusesAGradientThatIsReadyTwice) {
   test::on_groups(1, [&](Group& group) {
     Synchronizer synchronizer(group, kModel, {.policy = "single"});

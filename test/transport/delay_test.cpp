@@ -97,6 +97,15 @@ TEST(Delay, HoldsUpNothingElse) {
   EXPECT_TRUE(sent.empty());
 }
 
+TEST(Delay, AWakeEndsOnePoll) {
+  std::vector<Recorder::Sent> sent;
+  const auto links = delayed(std::make_unique<Recorder>(sent), 5ms);
+  links->wake();
+  EXPECT_TRUE(links->poll(in(1h), {}).empty());
+  links->send({1, {}, {}, 3});
+  EXPECT_EQ(links->poll(in(1h), {}).size(), 1U) << "it returns when the message has left, not when it is due";
+}
+
 TEST(Delay, LendsWhatTheTransportInsideLends) {
   std::vector<Recorder::Sent> sent;
   auto inner = std::make_unique<Lender>(sent);

@@ -261,6 +261,20 @@ TEST(TcpRendezvous, WorksOverIpv6) {
     EXPECT_EQ(outcome.kind, "");
 }
 
+TEST(TcpRendezvous, EndsInTimeForTheLeastPatientRankInWhateverOrderTheyCome) {
+  const socket::Address address = free_address();
+  const auto make = [&] { return over_tcp({address, "", {}}); };
+  std::vector<Outcome> hasty;
+  std::jthread thread([&] { hasty = join({1}, 9, make, 2s); });
+  const std::vector<Outcome> patient = join({0, 2, 3, 4, 5, 6, 7}, 9, make, 20s);
+  thread.join();
+  for (const std::vector<Outcome>& outcomes : {hasty, patient})
+    for (const Outcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.kind, "Timeout") << outcome.message;
+      EXPECT_TRUE(test::contains(outcome.message, "rank 8 did not come")) << outcome.message;
+    }
+}
+
 TEST(TcpRendezvous, RanksMustAgreeOnTheSize) {
   const socket::Address address = free_address();
   Outcome three;

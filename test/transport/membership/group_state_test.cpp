@@ -83,6 +83,17 @@ TEST(GroupState, LaggardsBehindANeighbourAreNamed) {
   EXPECT_EQ(right.laggards(3), "") << "a rank gets no report about itself";
 }
 
+TEST(GroupState, ALeaverIsNoLaggardWhereItsLastHeartbeatWas) {
+  GroupState state(0), gone(1);
+  std::ignore = gone.began(record(1, 1));
+  ASSERT_FALSE(state.heard(1, gone.heartbeat_for(0)));
+  for (std::uint64_t n = 1; n <= 3; ++n) std::ignore = state.began(record(n, n));
+  ASSERT_EQ(state.laggards(3), "rank 1 is at operation 1 (op)");
+  ASSERT_FALSE(state.left(1, 3));
+  EXPECT_EQ(state.laggards(3), "");
+  EXPECT_EQ(state.heartbeat_for(2).behind.number, 3U);
+}
+
 TEST(GroupState, ALeaverBreaksOnlyWhatItDidNotBegin) {
   GroupState state(0);
   std::ignore = state.began(record(1, 1));
