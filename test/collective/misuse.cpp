@@ -182,6 +182,29 @@ TEST(RefusedAlone, IsToldByARankThatLeavesInOrderToo) {
       if (failure) std::rethrow_exception(failure);
 }
 
+TEST(RefusedByAll, IsTheReasonOfALaterEndOnlyIfNoOperationFollowed) {
+  for (const bool goes_on : {true, false}) {
+    const auto body = [&](Group& group) {
+      auto values = ones(9);
+      EXPECT_THROW(broadcast(group, std::span(values), {.root = 3}), Misuse);
+      try {
+        if (goes_on) barrier(group);  // rank 1 may end before this rank has left it
+        if (group.rank() == 1) throw std::runtime_error("its data is damaged");
+        recv(group, 1, std::span(values));
+        ADD_FAILURE() << group.transport() << ": no error on rank " << group.rank();
+      } catch (const RemoteFailure& failure) {
+        expect_words(failure, {"rank 1 gave up: its program threw an exception"}, group.transport());
+        EXPECT_EQ(std::string(failure.what()).find("root is 3") == std::string::npos, goes_on) << failure.what();
+      }
+    };
+    for (const char* transport : {"tcp", "shm"}) {
+      const auto failures = test::outcomes_over(transport, 2, body, {.timeout = std::chrono::seconds(60)});
+      EXPECT_FALSE(failures[0]);
+      EXPECT_THROW(std::rethrow_exception(failures[1]), std::runtime_error);
+    }
+  }
+}
+
 TEST(RefusedAlone, MessageAbortsTheGroupThatWaitsForIt) {
   test::on_every_transport(2, [](Group& group) {
     auto values = ones(3);
