@@ -117,9 +117,9 @@ std::vector<std::string> mpich_command(const Task& task, const Place& place) {
 }
 
 /// On one host ranks share memory; between hosts they use libfabric's TCP, and are not pinned, because each would take
-/// the first core of this machine. oneCCL starts as an MPI program and
-/// exchanges by MPI. `CCL_YIELD` and `I_MPI_THREAD_YIELD` make a waiting rank call sched_yield. oneCCL yields only
-/// where ranks share cores: there it does not finish without, and elsewhere yielding makes its small messages slower.
+/// the first core of this machine. oneCCL starts as an MPI program and exchanges by MPI. `CCL_YIELD` and
+/// `I_MPI_THREAD_YIELD` make a waiting rank call sched_yield. oneCCL yields only where ranks share cores: there it does
+/// not finish without, and elsewhere yielding makes its small messages slower.
 std::vector<std::string> intel_command(const std::string& name, const Task& task, const Place& place) {
   const std::string root = root_of_intel(place.program);
   std::vector<std::string> words{"env", "I_MPI_ROOT=" + root, "LD_LIBRARY_PATH=" + root + "/lib",
