@@ -28,7 +28,7 @@ function(syncopate_add_mpi_contender name wrapper source)
   add_custom_command(OUTPUT ${program}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
     COMMAND ${wrapper} -std=c++20 -O3 -DNDEBUG -o ${program} ${folder}/${source} ${ARGN}
-    DEPENDS ${folder}/${source} ${folder}/measure.hpp ${folder}/pattern.hpp
+    DEPENDS ${folder}/${source} ${folder}/mpi_main.hpp ${folder}/measure.hpp ${folder}/pattern.hpp
     COMMENT "Building contender ${name}" VERBATIM)
   add_custom_target(contender_${name} ALL DEPENDS ${program})
 endfunction()

@@ -1,15 +1,12 @@
 // Contender MPI (Open MPI or MPICH, whichever compiled it): its collectives, timed by the common block method.
 //
 // The algorithm is the library's own choice for the size. Arguments: those of a Job but rank and size.
-#define OMPI_SKIP_MPICXX 1  // the C interface only
-#define MPICH_SKIP_MPICXX 1
-#include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <memory>
 
-#include "measure.hpp"
+#include "mpi_main.hpp"
 
 namespace {
 
@@ -139,32 +136,13 @@ Call call_for(const Job& job, std::span<T> data) {
   throw std::runtime_error("no such collective: " + job.collective);
 }
 
-template <class T>
-void run(const Job& job) {
-  const auto combine = [](std::vector<double>& values, MPI_Op op) {
-    MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, op, MPI_COMM_WORLD);
-  };
-  contender::Ties ties;
-  ties.barrier = [] { MPI_Barrier(MPI_COMM_WORLD); };
-  ties.maximum = [&](std::vector<double>& values) { combine(values, MPI_MAX); };
-  ties.sum = [&](std::vector<double>& values) { combine(values, MPI_SUM); };
-  contender::measure<T>(
-      job, ties, [&](const std::string&, std::span<T> data) { return call_for<T>(job, data); },
-      [&](const std::string& line) { contender::print_on_rank_zero(job, line); });
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   try {
-    Job job = contender::job_of(contender::arguments(argc - 1, argv + 1));
-    MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &job.size);
-    if (job.dtype == "f32") run<float>(job);
-    if (job.dtype == "f64") run<double>(job);
-    if (job.dtype == "i32") run<std::int32_t>(job);
-    if (job.dtype == "i64") run<std::int64_t>(job);
+    const Job job = contender::mpi_job(argc, argv);
+    contender::measure_by_mpi(job, [&](auto data) { return call_for(job, data); });
   } catch (const std::exception& error) {
     std::fprintf(stderr, "contender MPI: %s\n", error.what());
     MPI_Abort(MPI_COMM_WORLD, 1);

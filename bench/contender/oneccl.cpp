@@ -2,11 +2,9 @@
 //
 // oneCCL starts as an MPI program, which also gives rank, size and the ties. Arguments: those of a Job but rank and
 // size.
-#include <mpi.h>
-
 #include <oneapi/ccl.hpp>
 
-#include "measure.hpp"
+#include "mpi_main.hpp"
 
 namespace {
 
@@ -45,34 +43,15 @@ Call call_for(const Job& job, std::span<T> data, const ccl::communicator& group)
   throw std::runtime_error("oneCCL is compared by allreduce, broadcast and reduce, not " + job.collective);
 }
 
-template <class T>
-void run(const Job& job, const ccl::communicator& group) {
-  const auto combine = [](std::vector<double>& values, MPI_Op op) {
-    MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, op, MPI_COMM_WORLD);
-  };
-  contender::Ties ties;
-  ties.barrier = [] { MPI_Barrier(MPI_COMM_WORLD); };
-  ties.maximum = [&](std::vector<double>& values) { combine(values, MPI_MAX); };
-  ties.sum = [&](std::vector<double>& values) { combine(values, MPI_SUM); };
-  contender::measure<T>(
-      job, ties, [&](const std::string&, std::span<T> data) { return call_for<T>(job, data, group); },
-      [&](const std::string& line) { contender::print_on_rank_zero(job, line); });
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   ccl::init();
   MPI_Init(&argc, &argv);
   try {
-    Job job = contender::job_of(contender::arguments(argc - 1, argv + 1));
-    MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &job.size);
+    const Job job = contender::mpi_job(argc, argv);
     const ccl::communicator group = communicator_of(job);
-    if (job.dtype == "f32") run<float>(job, group);
-    if (job.dtype == "f64") run<double>(job, group);
-    if (job.dtype == "i32") run<std::int32_t>(job, group);
-    if (job.dtype == "i64") run<std::int64_t>(job, group);
+    contender::measure_by_mpi(job, [&](auto data) { return call_for(job, data, group); });
   } catch (const std::exception& error) {
     std::fprintf(stderr, "contender oneCCL: %s\n", error.what());
     MPI_Abort(MPI_COMM_WORLD, 1);
