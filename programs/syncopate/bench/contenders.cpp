@@ -155,7 +155,8 @@ std::optional<std::string> hindrance(const std::string& name, const Task& task, 
     return fmt::format("{} does not exist; run scripts/contenders, configure and build again", file);
   if (name != "gloo" && task.ranks_per_host > 1)
     return "between ranks of one emulated host it may take shared memory, and then takes it between these hosts too";
-  if (name != "gloo" && launcher_of(name, program).empty()) return "its launcher is not installed; run scripts/contenders";
+  if (name != "gloo" && launcher_of(name, program).empty())
+    return "its launcher is not installed; run scripts/contenders";
   if (name == "oneccl" && task.collective != Collective::allreduce && task.collective != Collective::broadcast &&
       task.collective != Collective::reduce)
     return fmt::format("it is compared by allreduce, broadcast and reduce, not {}", name_of(task.collective));
