@@ -5,15 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "random/draw.hpp"
 #include "virtual/history.hpp"
 
 namespace syncopate::virtual_world {
 namespace {
-
-std::uint64_t chosen(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 void expect_laws(const History& history, std::string_view test = "KeepTheLaws") {
   for (const std::string& law : history.broken) ADD_FAILURE() << law;
@@ -24,9 +20,8 @@ void expect_laws(const History& history, std::string_view test = "KeepTheLaws") 
 }
 
 TEST(Histories, KeepTheLaws) {
-  const std::uint64_t first = chosen("SYNCOPATE_SEED", 1), count = chosen("SYNCOPATE_COUNT", 100);
   const bool prints = std::getenv("SYNCOPATE_TRACE") != nullptr;
-  for (std::uint64_t seed = first; seed < first + count; ++seed) expect_laws(history_of(seed, prints));
+  for (const std::uint64_t seed : test::seeds(100)) expect_laws(history_of(seed, prints));
 }
 
 /// Each seed finds a defect that other seeds rarely find: planted (check/mutants/transport) or fixed
@@ -59,8 +54,7 @@ TEST(Histories, OfTheSameSeedAreTheSame) {
 
 /// A rank that lost a link because its neighbour failed must wait for the cause: here it arrives up to a second later.
 TEST(Histories, OfDistantRanksNameTheStoppedRank) {
-  const std::uint64_t first = chosen("SYNCOPATE_SEED", 1), count = chosen("SYNCOPATE_COUNT", 20);
-  for (std::uint64_t seed = first; seed < first + count; ++seed)
+  for (const std::uint64_t seed : test::seeds(20))
     expect_laws(distant_history(seed, std::getenv("SYNCOPATE_TRACE") != nullptr), "OfDistantRanksNameTheStoppedRank");
 }
 

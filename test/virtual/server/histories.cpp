@@ -3,20 +3,15 @@
 
 #include <cstdlib>
 
+#include "random/draw.hpp"
 #include "virtual/server/job.hpp"
 
 namespace syncopate::virtual_server {
 namespace {
 
-std::uint64_t server_seeds(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
 TEST(ServerHistories, KeepTheLaws) {
-  const std::uint64_t first = server_seeds("SYNCOPATE_SEED", 1), count = server_seeds("SYNCOPATE_COUNT", 300);
   const bool prints = std::getenv("SYNCOPATE_TRACE") != nullptr;
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+  for (const std::uint64_t seed : test::seeds(300)) {
     const ServerHistory history = server_history_of(seed, prints);
     for (const std::string& law : history.broken) ADD_FAILURE() << law;
     if (!history.broken.empty())

@@ -159,20 +159,20 @@ void Job::check_end() {
     if (!process->is_dead() && !process->is_refused()) law("a process that was replaced is still a worker");
   if (!broken.empty()) return;
   for (std::size_t s = 0; s < servers.size(); ++s) {
-    Images images;
+    Images own;
     if (!servers[s]) {
       law("a server was not replaced");
       continue;
     }
-    static_cast<void>(servers[s]->tables.hand_over([&](const Record& record) { keep(images, record); }));
+    static_cast<void>(servers[s]->tables.hand_over([&](const Record& record) { keep(own, record); }));
     Images replicas_images;
     if (replicas > 0) replicas_images = replica_of(*servers[(s + 1) % servers.size()]->keeper, servers[s]->process);
-    check_rows(*this, s, images);
-    if (replicas > 0 && images.rows != replicas_images.rows)
+    check_rows(*this, s, own);
+    if (replicas > 0 && own.rows != replicas_images.rows)
       law(fmt::format("rows of server {} and of its replica differ", s));
     for (const Block& block : blocks_of(setup)) {
       if (block.server != s) continue;
-      const ServerBlock kept = restored(*this, block, images);
+      const ServerBlock kept = restored(*this, block, own);
       if (replicas > 0 && !are_equal(kept, restored(*this, block, replicas_images)))
         law(fmt::format("block {} of server {} and of its replica differ", block.index, s));
       if (!replaced.empty()) continue;                   // the updates of one worker are those of two processes
