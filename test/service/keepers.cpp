@@ -1,8 +1,11 @@
 // The keeper of a replica: which of the processes that claim to be a server is the server.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <future>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/process/replica_keeper.hpp"
@@ -22,6 +25,7 @@ constexpr base::Duration kBound = 6s;
 struct Received {
   std::vector<Relayed> all{};
   bool is_closed = false, has_ended = false;
+  std::function<void()> at_first_record{};  ///< called once, by the stream's `send`
 
   [[nodiscard]] bool has(RelayKind kind) const { return !all.empty() && all.back().kind == kind; }
 };
@@ -35,6 +39,8 @@ class Recorder final : public streams::Stream {
   void send(std::uint64_t, base::ConstBytes head, Payload) override {
     const auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
     received_.all.push_back(relayed_of({bytes, base::ConstBytes(*bytes)}));
+    if (!received_.has(RelayKind::record)) return;
+    if (const auto act = std::exchange(received_.at_first_record, nullptr)) act();
   }
 
  private:
@@ -94,6 +100,19 @@ class Keeper : public testing::Test {
     EXPECT_FALSE(process.received.is_closed);
   }
 
+  /// The process receives the tables, and before the second message of them `act` runs on another thread. Returns
+  /// whether it ended before the keeper went on.
+  bool turn_with(Process& process, std::function<void()> act) {
+    std::future<void> acting;
+    bool has_acted = false;
+    process.received.at_first_record = [&] {
+      acting = std::async(std::launch::async, std::move(act));
+      has_acted = acting.wait_for(10s) == std::future_status::ready;
+    };
+    keeper.turn();
+    return has_acted;
+  }
+
   base::Time now{};
   ReplicaKeeper keeper{0, kMemory, kBound, {.level = LogLevel::off}, {}, std::make_unique<test::SetClock>(now)};
   Process healthy{.number = 1}, other{.number = 2};
@@ -130,6 +149,44 @@ TEST_F(Keeper, AdmitsAProcessThatComesAfterTheServersStreamHasEnded) {
   other.claim(keeper, RelayKind::claim_empty);
   turn_after(0s);
   expect_server(other);
+}
+
+TEST_F(Keeper, AnswersAllOthersWhileItHandsOver) {
+  healthy.die();
+  other.claim(keeper, RelayKind::claim_empty);
+  Process third{.number = 3};
+  EXPECT_TRUE(turn_with(other, [&] {
+    EXPECT_TRUE(keeps());
+    third.claim(keeper, RelayKind::claim_empty);
+  }));
+  expect_server(other);
+  EXPECT_TRUE(third.received.all.empty());
+}
+
+TEST_F(Keeper, HandsEverythingOverAgainIfTheStreamIsReplacedMeanwhile) {
+  healthy.die();
+  other.claim(keeper, RelayKind::claim_empty);
+  Process third{.number = 3};
+  EXPECT_TRUE(turn_with(other, [&] {
+    other.die();
+    third.claim(keeper, RelayKind::claim_empty);
+  }));
+  EXPECT_TRUE(other.received.has(RelayKind::record));
+  EXPECT_TRUE(third.received.all.empty());
+  turn_after(0s);
+  expect_server(third);
+  EXPECT_EQ(third.received.all.size(), other.received.all.size() + 1);
+  turn_after(0s);
+  EXPECT_EQ(third.received.all.size(), other.received.all.size() + 1);
+}
+
+TEST_F(Keeper, RefusesARecordThatComesBeforeAllTablesAreHandedOver) {
+  healthy.die();
+  other.claim(keeper, RelayKind::claim_empty);
+  const Relayed next{
+      .kind = RelayKind::record, .event = Event::leave, .number = healthy.received.all.back().number + 1};
+  EXPECT_TRUE(turn_with(other, [&] { EXPECT_THROW(other.tell(next), Corrupt); }));
+  EXPECT_FALSE(keeps());
 }
 
 TEST_F(Keeper, RefusesTheServerThatItHasReplacedAtOnce) {

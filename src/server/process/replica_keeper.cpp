@@ -22,7 +22,7 @@ ReplicaKeeper::ReplicaKeeper(std::size_t server, std::size_t memory_bytes, base:
 }
 
 void ReplicaKeeper::forget() {
-  tables_ = std::make_unique<ServerTables>(
+  tables_ = std::make_shared<ServerTables>(
       server_, memory_bytes_, [](auto&&...) {}, nullptr, catalogue_);
   has_ = 0;
 }
@@ -131,16 +131,27 @@ void ReplicaKeeper::turn() {
     const base::Lock lock(mutex_);
     consider_waiting();
     retired.swap(retired_);
-    if (std::exchange(is_due_, false)) hand_over();
   }
+  hand_over();
   for (const auto& stream : retired) stream->end();
 }
 
-void ReplicaKeeper::hand_over() const {
+/// Sends without the lock, which `count` and the callbacks need: the images of gigabytes take long. The tables do not
+/// change meanwhile, because records are refused while `is_due_`. A stream that has ended meanwhile drops the rest, and
+/// a later one is due itself.
+void ReplicaKeeper::hand_over() {
+  base::Lock lock(mutex_);
+  if (!is_due_) return;
+  const std::uint64_t life = life_;
+  const auto stream = stream_;
+  const auto tables = tables_;
+  lock.unlock();
   log_.write(LogLevel::warning, fmt::format("server {} restores its tables from their replica here", server_));
-  const auto send = [this](Relayed part)
-                        SYNCOPATE_REQUIRES(mutex_) { stream_->send(0, head_of(part), std::move(part.message.body)); };
-  static_cast<void>(tables_->hand_over([&](const Record& record) { each_part(record, send); }));
+  const auto send = [&](Relayed part) { stream->send(0, head_of(part), std::move(part.message.body)); };
+  static_cast<void>(tables->hand_over([&](const Record& record) { each_part(record, send); }));
+  lock.lock();
+  if (life != life_) return;
+  is_due_ = false;
   tell(RelayKind::holds, has_);
 }
 

@@ -50,7 +50,7 @@ class ReplicaKeeper final {
   void consider_waiting() SYNCOPATE_REQUIRES(mutex_);
   void take_record(Relayed relayed) SYNCOPATE_REQUIRES(mutex_);
   void tell(RelayKind kind, std::uint64_t number) const SYNCOPATE_REQUIRES(mutex_);
-  void hand_over() const SYNCOPATE_REQUIRES(mutex_);
+  void hand_over();
   void forget() SYNCOPATE_REQUIRES(mutex_);
   void lose(std::uint64_t life, const streams::Ending& ending);
 
@@ -60,7 +60,7 @@ class ReplicaKeeper final {
   const Catalogue catalogue_;
   const std::unique_ptr<base::Clock> clock_;
   mutable base::Mutex mutex_;
-  std::unique_ptr<ServerTables> tables_ SYNCOPATE_GUARDED_BY(mutex_);
+  std::shared_ptr<ServerTables> tables_ SYNCOPATE_GUARDED_BY(mutex_);
   std::uint64_t has_ SYNCOPATE_GUARDED_BY(mutex_) = 0;    ///< the last return value of `apply`
   std::uint64_t owner_ SYNCOPATE_GUARDED_BY(mutex_) = 0;  ///< the process that is the server; 0: none yet
   bool is_blank_ SYNCOPATE_GUARDED_BY(mutex_) =
@@ -69,7 +69,7 @@ class ReplicaKeeper final {
   std::uint64_t life_ SYNCOPATE_GUARDED_BY(mutex_) = 0;                       ///< of `stream_`
   std::uint64_t lives_ SYNCOPATE_GUARDED_BY(mutex_) = 0;                      ///< counts streams
   std::map<std::uint64_t, Claimant> claimants_ SYNCOPATE_GUARDED_BY(mutex_);  ///< by the number of their stream
-  bool is_due_ SYNCOPATE_GUARDED_BY(mutex_) = false;                          ///< to hand over
+  bool is_due_ SYNCOPATE_GUARDED_BY(mutex_) = false;                          ///< `stream_` lacks the replica's state
   RecordReader reader_ SYNCOPATE_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<streams::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
 };
