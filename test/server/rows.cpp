@@ -8,6 +8,7 @@
 #include <random>
 
 #include "optim/reference.hpp"
+#include "server/table/refusal.hpp"
 #include "server/table/row_table.hpp"
 #include "server/table/server_tables.hpp"
 #include "server/table/worker_rows.hpp"
@@ -347,11 +348,11 @@ TEST_F(OfRows, ThatDoNotFitInTheMemoryAreRefusedAndChangeNothing) {
   RowTable table(rules_, 2, memory);
   EXPECT_EQ(push(table, 0, 1, {1, 1, 2}), RowTable::Taken::applied) << "a row that comes twice is one row";
   const std::vector<float> before = pull(table, {1, 2});
-  EXPECT_THROW(static_cast<void>(push(table, 0, 2, {1, 3, 4})), Misuse);
+  EXPECT_THROW(static_cast<void>(push(table, 0, 2, {1, 3, 4})), Refusal);
   EXPECT_EQ(pull(table, {1, 2}), before);
   EXPECT_EQ(table.rows(), 2U);
   EXPECT_EQ(push(table, 0, 2, {1, 3}), RowTable::Taken::applied) << "there is room for one more";
-  EXPECT_THROW(static_cast<void>(push(table, 0, 3, {4})), Misuse);
+  EXPECT_THROW(static_cast<void>(push(table, 0, 3, {4})), Refusal);
 }
 
 TEST(RowOptions, ThatAreNotAllowedAreRefused) {

@@ -13,8 +13,10 @@
 #include "server/snapshot/snapshot_file.hpp"
 #include "server/table/answer_stream.hpp"
 #include "server/table/record.hpp"
+#include "server/table/refusal.hpp"
 #include "server/table/server_tables.hpp"
 #include "server/table/worker_tables.hpp"
+#include "syncopate/consistency.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/tooling/sealed_file.hpp"
 
@@ -454,9 +456,32 @@ TEST(Job, IsTakenByAServerThatItHasRoomFor) {
     tables.receive(worker, hello);
   };
   EXPECT_NO_THROW(receive(1, kNeeded, 1));
-  EXPECT_THROW(receive(1, kNeeded - 1, 1), Misuse) << "one byte too few";
-  EXPECT_THROW(receive(2, kNeeded, 1), Misuse) << "the job has servers 0 and 1";
-  EXPECT_THROW(receive(1, kNeeded, 2), Misuse) << "the job has workers 0 and 1";
+  EXPECT_THROW(receive(1, kNeeded - 1, 1), Refusal) << "one byte too few";
+  EXPECT_THROW(receive(2, kNeeded, 1), Refusal) << "the job has servers 0 and 1";
+  EXPECT_THROW(receive(1, kNeeded, 2), Refusal) << "the job has workers 0 and 1";
+}
+
+/// A worker that comes changes the clocks, and so asks the model about another worker.
+TEST(Job, BlamesNoWorkerThatComesForAValueOfItsConsistencyModel) {
+  bool is_wrong = false;
+  const Consistency model{.name = "wrong",
+                          .rule = {[](const void* wrong, std::span<const double>) {
+                                     return Rule{.staleness = 0, .last_step = [wrong](const ServerView&) -> Clock {
+                                                   if (*static_cast<const bool*>(wrong)) throw Misuse("wrong: 'far'");
+                                                   return 0;
+                                                 }};
+                                   },
+                                   &is_wrong}};
+  const Catalogue mine = Catalogue::standard().with(model);
+  const server::Setup setup{.tables = {{"table", 4}}, .workers = 2, .consistency = "wrong", .optimizer = "sgd"};
+  ServerTables tables(
+      0, std::size_t{1} << 20, [](const Outgoing&) {}, nullptr, mine);
+  const Message hello{.kind = MessageKind::setup, .last = 1, .version = 1, .body = payload_of(setup.bytes())};
+  tables.receive(0, hello);
+  tables.receive(0, {.kind = MessageKind::initial, .body = payload_of(std::string(16, '\0'))});
+  tables.receive(0, {.kind = MessageKind::fetch, .least = 1, .step = 1});
+  is_wrong = true;
+  EXPECT_THROW(tables.receive(1, hello), Misuse);
 }
 
 TEST(WorkerMessages, ThatNoServerSendsAreRefused) {

@@ -147,5 +147,44 @@ TEST(ServerCatalogue, AnExceptionOfAComponentEndsTheJobOfEveryWorker) {
   EXPECT_THROW(static_cast<void>(servers[0].wait_for_end(std::chrono::seconds(1))), std::logic_error);
 }
 
+/// A rule that finds something wrong when it updates.
+constexpr optim::Rule kWrong{
+    .name = "wrong", .takes = {}, .update = [](const optim::Step& /*step*/, const optim::TensorSlice& /*part*/) {
+      throw Misuse("optimizer wrong still uses an array after its update; allowed: copies");
+    }};
+
+TEST(ServerCatalogue, AWrongRuleOfRowsEndsTheJobOfEveryWorker) {
+  const Catalogue mine = Catalogue::standard().with(kWrong);
+  Servers servers(1, {.catalogue = mine});
+  std::vector<std::string> errors(2);
+  std::vector<std::jthread> workers;
+  for (std::size_t worker = 0; worker < 2; ++worker)
+    workers.emplace_back([&, worker] {
+      try {
+        const auto own = TableWorker::connect({.catalogue = mine,
+                                               .servers = servers.addresses(),
+                                               .worker = worker,
+                                               .workers = 2,
+                                               .timeout = std::chrono::seconds(10)});
+        own->create_rows({.name = "rows", .width = 2, .rule = "wrong", .scale = 0});
+        own->start();
+        const std::uint64_t id = 3;
+        std::vector<float> row{5, -5};
+        if (worker == 0) own->push_rows(0, std::span(&id, 1), row, 0.5);
+        own->clock(0);
+        own->pull_rows(0, std::span(&id, 1), row);
+      } catch (const RemoteFailure& error) {
+        errors[worker] = error.what();
+      } catch (const Error& error) {
+        errors[worker] = "another error: " + std::string(error.what());
+      }
+    });
+  workers.clear();
+  for (const std::string& error : errors)
+    EXPECT_TRUE(error.find("optimizer wrong still uses") != std::string::npos && !error.starts_with("another"))
+        << error;
+  EXPECT_THROW(static_cast<void>(servers[0].wait_for_end(std::chrono::seconds(1))), Misuse);
+}
+
 }  // namespace
 }  // namespace syncopate

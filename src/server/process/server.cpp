@@ -197,22 +197,16 @@ class Server::Impl {
     return life;
   }
 
-  /// Whether a component of the catalogue has returned a value that is not allowed: a worker's own faults are Misuse
-  /// only in its setup and where its rows exceed the memory.
-  [[nodiscard]] static bool is_of_a_component(const Error& error, MessageKind kind) {
-    const bool may_create_rows = kind >= MessageKind::push_rows && kind <= MessageKind::restore_rows;
-    return error.kind() == ErrorKind::misuse && kind != MessageKind::setup && !may_create_rows;
-  }
-
-  /// An error is the worker's, unless it is of a component: it is sent to the worker.
+  /// An error of the worker is sent to it; one of a component of the catalogue ends the job.
   void take(std::size_t worker, std::uint64_t life, const Message& message) {
     try {
       if (const std::string why = broken_.with([](const std::string& text) { return text; }); !why.empty())
         throw RemoteFailure(why);
       tables_.receive(worker, message);
       if (message.kind == MessageKind::finish) slots_.mark_finished(worker);
+    } catch (const Misuse& error) {  // of a component: a worker's own is a Refusal
+      fail(error);
     } catch (const Error& error) {
-      if (is_of_a_component(error, message.kind)) return fail(error);
       slots_.turn_away(worker, life, refusal(worker, error));
     } catch (const std::exception& error) {
       fail(error);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/require.hpp"
+#include "server/table/refusal.hpp"
 
 namespace syncopate::server {
 
@@ -117,10 +118,11 @@ void RowTable::take_rows(base::ConstBytes rows) {
 
 /// Takes the memory of rows that a message creates.
 void RowTable::require_room(std::size_t created) {
-  base::require(memory_.take(created * kept_bytes_),
-                "a push creates {} rows of table '{}' of {} bytes each, and this server, which keeps {} MiB of rows, "
-                "may keep {} MiB (--memory); use more servers, or more memory",
-                created, rules_.name, kept_bytes_, memory_.used_bytes() >> 20, memory_.limit_bytes() >> 20);
+  if (memory_.take(created * kept_bytes_)) return;
+  throw Refusal(fmt::format(
+      "a push creates {} rows of table '{}' of {} bytes each, and this server, which keeps {} MiB of rows, may keep {} "
+      "MiB (--memory); use more servers, or more memory",
+      created, rules_.name, kept_bytes_, memory_.used_bytes() >> 20, memory_.limit_bytes() >> 20));
 }
 
 /// Copies the slab if an image shares it.
@@ -190,7 +192,9 @@ void RowTable::restore_numbers(base::ConstBytes numbers) {
 
 void RowTable::restore_slab(base::ConstBytes rows) {
   const std::size_t count = std::min(layout_.rows, imaged_rows_ - rows_);
-  require_room(count);
+  base::require(memory_.take(count * kept_bytes_),
+                "the rows of table '{}' exceed the {} MiB that this server may keep (--memory); allow it more memory",
+                rules_.name, memory_.limit_bytes() >> 20);
   slabs_.push_back({base::zeroed_pages(layout_.bytes())});
   std::memcpy(slabs_.back().bytes.get(), rows.data(), rows.size());
   const std::uint64_t first = std::exchange(rows_, rows_ + count);

@@ -53,7 +53,7 @@ class RowTable final {
   };
   /// Push number `push.version` of a worker, counted from 1. push_rows: ids and gradients, a step of the rule for each
   /// of the rows. restore_rows: rows (RowLayout), of which the table takes those that it does not have. mark_rows: see
-  /// RowMarks. Throws Corrupt, and Misuse if the memory does not suffice; nothing has changed then.
+  /// RowMarks. Throws Corrupt, and Refusal if the memory does not suffice; nothing has changed then.
   [[nodiscard]] Taken push(std::size_t worker, const Message& push);
   /// The rows of these ids, in their order. Throws Corrupt.
   [[nodiscard]] Payload pull(base::ConstBytes ids);

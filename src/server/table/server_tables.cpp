@@ -6,6 +6,7 @@
 
 #include "base/random.hpp"
 #include "base/require.hpp"
+#include "server/table/refusal.hpp"
 #include "server/table/server_job.hpp"
 
 namespace syncopate::server {
@@ -123,7 +124,9 @@ void ServerTables::identify(Job& job, const Message& setup) const {
   if (begins && begun_) begun_(job.origin_step);
 }
 
-void ServerTables::set_up(std::size_t worker, const Message& message) {
+/// The job that the worker's setup fits, and whether it has just created it.
+std::pair<std::shared_ptr<ServerTables::Job>, bool> ServerTables::agree(std::size_t worker,
+                                                                        const Message& message) try {
   const Setup setup = Setup::of(text_of(message.body), catalogue_);
   base::require(worker < setup.workers, "worker {} is outside a job of {} workers", worker, setup.workers);
   bool is_first = false;
@@ -139,6 +142,13 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
   });
   require_fitting(*job, worker, setup);
   require_known(*job, worker, message);
+  return {std::move(job), is_first};
+} catch (const Misuse& misuse) {
+  throw Refusal(misuse.what());
+}
+
+void ServerTables::set_up(std::size_t worker, const Message& message) {
+  const auto [job, is_first] = agree(worker, message);
   identify(*job, message);
   if (is_first) begin_transfer(*job);
   job->met[worker] = true;
@@ -153,7 +163,7 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
   for (std::size_t index = 0; index < job->blocks.size(); ++index)
     job->blocks[index]->kept.with([&](ServerBlock& block) {
       if (message.last == 0) change(index, block, {.event = Event::come_back, .worker = worker});
-      if (message.last != 0 && (message.first > 0 || block.applied_of(worker) == setup.first_step))
+      if (message.last != 0 && (message.first > 0 || block.applied_of(worker) == job->setup.first_step))
         change(
             index, block,
             {.event = Event::join, .worker = worker, .message = {.first = message.first, .version = message.version}});

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -57,7 +58,7 @@ class ServerTables final {
 
   /// Takes a worker's message, and sends the resulting messages. Throws the error that the worker must receive:
   /// Mismatch for another setup than the first worker's, a name that this server's catalogue lacks, or missing updates,
-  /// PeerLost for a worker that was here before this server's state, Misuse for a setup that is not allowed or takes
+  /// PeerLost for a worker that was here before this server's state, Refusal for a setup that is not allowed or takes
   /// too much memory, Corrupt for any other invalid message. Nothing has changed then. A Mismatch is also what a
   /// process receives that returns after another one has taken its place: the server counts the other one's pushes.
   void receive(std::size_t worker, const Message& message);
@@ -99,6 +100,7 @@ class ServerTables final {
   [[nodiscard]] std::shared_ptr<Job> job() const;
   [[nodiscard]] double now_s() const { return base::seconds(clock_->now().time_since_epoch()); }
   void set_up(std::size_t worker, const Message& message);
+  [[nodiscard]] std::pair<std::shared_ptr<Job>, bool> agree(std::size_t worker, const Message& message);
   void identify(Job& job, const Message& setup) const;
   static void require_fitting(const Job& job, std::size_t worker, const Setup& setup);
   void require_known(const Job& job, std::size_t worker, const Message& message) const;
