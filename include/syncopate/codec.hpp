@@ -107,6 +107,10 @@ struct Selected {
   std::uint64_t key = 0, step = 0;
 };
 
+/// Limit of the rounds of a conversation: a codec that never ends would keep all ranks for ever, although each round
+/// ends in time.
+inline constexpr std::size_t kMostRounds = 1000;
+
 /// A codec's rounds for the gradients of one bucket that are coded alike. The coder keeps no state between steps: the
 /// state belongs to the gradients (`Tensor::next`), so it survives a change of the partition.
 class Coder {
@@ -115,7 +119,8 @@ class Coder {
   /// Returns the first round for these tensors. `wire` has Codec::wire_bytes bytes and holds the payloads.
   [[nodiscard]] virtual Round begin(std::span<const Tensor> tensors, const StepInfo& info,
                                     std::span<std::byte> wire) = 0;
-  /// Returns the next round; nullopt when the values hold the average. Throws Corrupt for an invalid answer.
+  /// Returns the next round, of at most kMostRounds; nullopt when the values hold the average. Throws Corrupt for an
+  /// invalid answer.
   [[nodiscard]] virtual std::optional<Round> next(Answer answer) = 0;
   /// Decodes a packet outside a conversation and adds its values to `into`, the elements of one tensor. The packet is
   /// the payload of `begin` for only that tensor and one rank (`StepInfo::ranks` = 1). Throws Corrupt for other bytes

@@ -149,7 +149,10 @@ class Coders final {
   /// Runs all rounds of a step; then `next` becomes `kept`.
   void step() {
     begin();
-    while (ranks_[0].round) answer_all();
+    while (ranks_[0].round) {
+      require_lawful(payloads_.size() <= compress::kMostRounds, "the coder begins more than 1000 rounds in a step");
+      answer_all();
+    }
     ++steps_;
     for (Rank& rank : ranks_)
       for (Vectors& vectors : rank.vectors) vectors.kept.swap(vectors.next);

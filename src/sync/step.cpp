@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/require.hpp"
 #include "kernel/cast.hpp"
 #include "sync/flow.hpp"
 #include "syncopate/error.hpp"
@@ -60,7 +61,11 @@ void encode(CodingGroup& group, const StepContext& context) {
 
 /// Answers rounds. The answer of a round that ends the conversation is kept for `decode`.
 void combine(CodingGroup& group, const StepContext& context, const ExchangeContext& exchange) {
-  while (group.round) {
+  for (std::size_t rounds = 1; group.round; ++rounds) {
+    base::require(rounds <= compress::kMostRounds,
+                  "codec {} has had {} rounds for the gradients of one bucket and begins another; allowed: at most {}; "
+                  "end the conversation (`next` returns nothing, or the generator returns)",
+                  context.codecs[group.gradients.front()].codec->name, compress::kMostRounds, compress::kMostRounds);
     const bool ends = group.round->ends;
     context.reports.payload_bytes += group.round->payload.bytes().size();
     const compress::Answer answer = context.exchange.combine(exchange, *group.round);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 
 #include "ranks.hpp"
@@ -54,6 +55,19 @@ TEST(Rounds, MayFollowEachOtherWithArithmeticBetween) {
     std::ranges::fill(bench.gradient(0), static_cast<float>(group.rank()));
     bench.step({0, 0});
     EXPECT_EQ(bench.gradient(0)[49], 2);
+  });
+}
+
+TEST(Rounds, ThatNeverEndAreAMisuseThatNamesTheCodec) {
+  on_groups(2, [](Group& group) {
+    Bench bench(group, kEndless, {{"a", 4}});
+    try {
+      bench.step({0, 0});
+      FAIL() << "the step has ended";
+    } catch (const Misuse& misuse) {
+      EXPECT_TRUE(std::string_view(misuse.what()).starts_with("codec endless has had 1000 rounds")) << misuse.what();
+    }
+    EXPECT_EQ(bench.gradient(0)[0], 1000) << "rounds that were answered";
   });
 }
 

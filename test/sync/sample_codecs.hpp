@@ -142,6 +142,22 @@ class TwoSums final : public compress::Coder {
   bool doubled_ = false;
 };
 
+/// One additive round after another, without end, and counts them in its values.
+class Endless final : public compress::Coder {
+ public:
+  Round begin(std::span<const Tensor> tensors, const StepInfo& /*info*/, base::Bytes /*wire*/) override {
+    values_ = tensors.front().values;
+    return {Combine::additive, values_};
+  }
+  std::optional<Round> next(Answer /*answer*/) override {
+    for (float& value : floats_of(values_)) value += 1;
+    return Round{Combine::additive, values_};
+  }
+
+ private:
+  Buffer values_;
+};
+
 /// Sends what was kept and keeps the gradient: each step's result is the step's before. Its tensors adjoin.
 class OneStepLate final : public compress::Coder {
  public:
@@ -181,6 +197,12 @@ inline const compress::Codec kTwoSums{.name = "two_sums",
                                       .takes = takes_f32,
                                       .wire_bytes = twice_the_floats,
                                       .coder = make<TwoSums>};
+inline const compress::Codec kEndless{.name = "endless",
+                                      .combines = {.additive = true},
+                                      .one_round = false,
+                                      .takes = takes_f32,
+                                      .wire_bytes = twice_the_floats,
+                                      .coder = make<Endless>};
 inline const compress::Codec kLate{.name = "late",
                                    .combines = {.additive = true},
                                    .takes = takes_f32,
