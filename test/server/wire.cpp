@@ -461,6 +461,24 @@ TEST(Job, IsTakenByAServerThatItHasRoomFor) {
   EXPECT_THROW(receive(1, kNeeded, 2), Refusal) << "the job has workers 0 and 1";
 }
 
+TEST(Setup, WithTooManyNamesSaysWhatIsAllowedAndWhatToDo) {
+  server::Setup setup;
+  for (int i = 0; i < 100'000; ++i) setup.tables.push_back({"t12345", 1});
+  try {
+    static_cast<void>(setup.bytes());
+    FAIL() << "it was written";
+  } catch (const Misuse& misuse) {
+    const std::string text = misuse.what();
+    EXPECT_TRUE(text.starts_with("the setup of this job, with the names of 100000 tables and 0 tables of rows, takes "))
+        << text;
+    EXPECT_TRUE(
+        text.ends_with("; allowed: at most 1048576; use shorter names, or fewer tables: one for several tensors"))
+        << text;
+  }
+  setup.tables.resize(50'000);
+  EXPECT_LE(setup.bytes().size(), kMostBodyBytes);
+}
+
 /// A worker that comes changes the clocks, and so asks the model about another worker.
 TEST(Job, BlamesNoWorkerThatComesForAValueOfItsConsistencyModel) {
   bool is_wrong = false;

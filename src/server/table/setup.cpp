@@ -120,8 +120,10 @@ std::string Setup::bytes() const {
   if (!rows.empty()) writer.number(std::uint64_t{rows.size()});
   for (const RowOptions& one : rows) write(writer, one);
   std::string result = writer.take();
-  base::require(result.size() <= kMostBodyBytes, "the names of {} tables take {} bytes; allowed: at most {}",
-                tables.size(), result.size(), kMostBodyBytes);
+  base::require(result.size() <= kMostBodyBytes,
+                "the setup of this job, with the names of {} tables and {} tables of rows, takes {} bytes; allowed: at "
+                "most {}; use shorter names, or fewer tables: one for several tensors",
+                tables.size(), rows.size(), result.size(), kMostBodyBytes);
   return result;
 }
 
