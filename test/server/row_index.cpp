@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace syncopate::server {
@@ -27,6 +28,28 @@ TEST(RowIndexes, GrowByALimitedNumberOfSlotsInEachInsertion) {
   }
   EXPECT_GT(growths, 5U);
   for (std::uint64_t i = 0; i < 200'000; ++i) ASSERT_EQ(index.find(i * i), i);
+}
+
+/// The inverse of base::mixed.
+std::uint64_t unmixed(std::uint64_t x) {
+  x = x ^ (x >> 31) ^ (x >> 62);
+  x *= 0x319642b2d24d8ec3;
+  x = x ^ (x >> 27) ^ (x >> 54);
+  x *= 0x96de1b173f119089;
+  return x ^ (x >> 30) ^ (x >> 60);
+}
+
+/// Their equal low bits are their slots without a seed: a search would read all of them.
+TEST(RowIndexes, AreNotSlowedDownByIdsThatAreChosenForTheMixer) {
+  RowIndex index;
+  std::size_t most = 0;
+  for (std::uint64_t i = 0; i < 20'000; ++i) {
+    const std::uint64_t id = unmixed(i << 32);
+    ASSERT_EQ(base::mixed(id), i << 32);
+    index.insert(id, i);
+    most = std::max(most, index.probes(id));
+  }
+  EXPECT_LT(most, 1000U);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <random>
 #include <utility>
 
 #include "base/random.hpp"
@@ -13,7 +14,8 @@
 namespace syncopate::server {
 
 /// Rows are never removed, so that a free slot ends every search. Law: no call takes time in proportion to the number
-/// of rows. While the index grows it has two tables: each insertion moves a few slots, and a search reads both tables.
+/// of rows, whatever the ids are: an id's slot depends on a seed, which no user knows, and which changes nothing but
+/// slots. While the index grows it has two tables: each insertion moves a few slots, and a search reads both tables.
 class RowIndex final {
  public:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
@@ -21,15 +23,20 @@ class RowIndex final {
   /// itself: 2 would suffice. With more of them searches read both tables for a shorter time.
   static constexpr std::size_t kMovedAtOnce = 32;
 
+  explicit RowIndex(std::uint64_t seed = drawn_seed()) : seed_(seed) {}
+
   /// The row's place, or kNone.
   [[nodiscard]] std::uint64_t find(std::uint64_t id) const noexcept {
-    const std::uint64_t number = table_.slot_of(id).number;
-    return (number == 0 && !smaller_.is_empty() ? smaller_.slot_of(id).number : number) - 1;
+    const std::uint64_t hash = hash_of(id), number = table_.slot_of(id, hash).number;
+    return (number == 0 && !smaller_.is_empty() ? smaller_.slot_of(id, hash).number : number) - 1;
   }
   void prefetch(std::uint64_t id) const noexcept {
-    table_.prefetch(id);
-    if (!smaller_.is_empty()) smaller_.prefetch(id);
+    const std::uint64_t hash = hash_of(id);
+    table_.prefetch(hash);
+    if (!smaller_.is_empty()) smaller_.prefetch(hash);
   }
+  /// The slots of the larger table that a search reads.
+  [[nodiscard]] std::size_t probes(std::uint64_t id) const noexcept { return table_.probes(id, hash_of(id)); }
   /// The id has no place yet.
   void insert(std::uint64_t id, std::uint64_t place) {
     if (2 * (size_ + 1) > table_.size()) {
@@ -37,7 +44,7 @@ class RowIndex final {
       moved_ = 0;
     }
     move_some();
-    table_.slot_of(id) = {id, place + 1};
+    table_.slot_of(id, hash_of(id)) = {id, place + 1};
     ++size_;
   }
   [[nodiscard]] std::size_t slots() const noexcept { return table_.size(); }
@@ -62,12 +69,16 @@ class RowIndex final {
     [[nodiscard]] std::size_t size() const noexcept { return mask_ + 1; }
     [[nodiscard]] const Slot& operator[](std::size_t i) const noexcept { return slots_[i]; }
     /// Where the id is, or would be.
-    [[nodiscard]] Slot& slot_of(std::uint64_t id) const noexcept {
-      std::size_t slot = base::mixed(id) & mask_;
+    [[nodiscard]] Slot& slot_of(std::uint64_t id, std::uint64_t hash) const noexcept {
+      std::size_t slot = hash & mask_;
       while (slots_[slot].number != 0 && slots_[slot].id != id) slot = (slot + 1) & mask_;
       return slots_[slot];
     }
-    void prefetch(std::uint64_t id) const noexcept { __builtin_prefetch(&slots_[base::mixed(id) & mask_]); }
+    [[nodiscard]] std::size_t probes(std::uint64_t id, std::uint64_t hash) const noexcept {
+      const auto last = static_cast<std::size_t>(&slot_of(id, hash) - slots_.get());
+      return ((last - hash) & mask_) + 1;
+    }
+    void prefetch(std::uint64_t hash) const noexcept { __builtin_prefetch(&slots_[hash & mask_]); }
 
    private:
     struct Free {
@@ -77,13 +88,20 @@ class RowIndex final {
     std::size_t mask_ = 0;
   };
 
+  [[nodiscard]] static std::uint64_t drawn_seed() {
+    std::random_device device;
+    return std::uint64_t{device()} << 32 | device();
+  }
+  [[nodiscard]] std::uint64_t hash_of(std::uint64_t id) const noexcept { return base::mixed(id ^ seed_); }
+
   void move_some() {
     if (smaller_.is_empty()) return;
     for (const std::size_t end = std::min(moved_ + kMovedAtOnce, smaller_.size()); moved_ < end; ++moved_)
-      if (const Slot& slot = smaller_[moved_]; slot.number != 0) table_.slot_of(slot.id) = slot;
+      if (const Slot& slot = smaller_[moved_]; slot.number != 0) table_.slot_of(slot.id, hash_of(slot.id)) = slot;
     if (moved_ == smaller_.size()) smaller_ = {};
   }
 
+  std::uint64_t seed_;
   Table table_{1024};
   Table smaller_;          ///< unchanged since `table_` replaced it; empty: all of its slots are moved
   std::size_t moved_ = 0;  ///< slots of `smaller_`

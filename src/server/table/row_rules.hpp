@@ -22,7 +22,7 @@ static_assert(kMostRowWidth * sizeof(float) * (1 + optim::kMostStates) + 2 * siz
 /// All messages about rows leave in the order of the calls.
 inline constexpr std::uint64_t kRowPriority = 1;
 
-/// The server that keeps a row. It depends on other bits of the mixed id than a row's place in RowIndex.
+/// The server that keeps a row: equal on every process, unlike a row's slot in RowIndex.
 [[nodiscard]] constexpr std::size_t server_of_row(std::uint64_t id, std::size_t servers) noexcept {
   return static_cast<std::size_t>(((base::mixed(id) >> 32) * servers) >> 32);
 }

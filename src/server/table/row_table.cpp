@@ -208,7 +208,7 @@ void RowTable::restore_slab(base::ConstBytes rows) {
 
 void RowTable::clear() {
   memory_.give_back(rows_ * kept_bytes_);
-  index_ = {};
+  index_ = RowIndex();
   slabs_.clear();
   rows_ = 0;
 }
