@@ -165,9 +165,9 @@ def half_types(rank, size, store):
 class NoWaitBefore(Lane):
     """The copy down does not wait for the stream that computes the gradients."""
 
-    def down(self, number, values):
+    def down(self, number, values, host=None):
         with mock.patch.object(torch.accelerator, "current_stream", lambda _: self.up_stream):
-            return super().down(number, values)
+            return super().down(number, values, host)
 
 
 class NoWaitFor(Crossing):
@@ -193,15 +193,15 @@ class OneMemory(Lane):
     def _pinned(self, before, values):
         if OneMemory.memory.numel() < values.numel():
             OneMemory.memory = torch.empty(100_000, pin_memory=True)
-        return OneMemory.memory[:values.numel()]
+        return OneMemory.memory[:values.numel()].view(values.shape)
 
 
 class Freed(Lane):
     """The copy down is that of a temporary, whose memory is free before it ends."""
 
-    def down(self, number, values):
+    def down(self, number, values, host=None):
         with mock.patch.object(torch.Tensor, "record_stream", lambda *_: None):
-            begun = super().down(number, values.clone())
+            begun = super().down(number, values.clone(), host)
         begun._values = values
         return begun
 

@@ -119,9 +119,9 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
         """Take part in a step of the ranks that have not joined."""
         for i, view in enumerate(self._views):
             view.zero_()
-            self.synchronizer.ready(i)
+            self._exchanging.ready(i)
         with self._naming_the_remedy():
-            self.synchronizer.wait()
+            self._exchanging.wait()
 
 
 def _named(optimizer, named_parameters):

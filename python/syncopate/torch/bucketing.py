@@ -29,7 +29,7 @@ def sizes(group, law, module, measuring, *, is_rebuilt):
     of parameters get, because torch forms the buckets of each type by themselves. is_rebuilt: DDP forms its buckets again after
     the first step, in the order in which gradients arrive; otherwise they stay in the model's order.
     """
-    trained = parameters.trained(module, staged=True)
+    trained = parameters.trained(module)
     if measuring is None or not ACCEPTS_LIST or len({parameter.dtype for _, parameter in trained}) > 1:
         total = sum(parameter.numel() * parameter.element_size() for _, parameter in trained)
         return {"bucket_cap_mb": law.bucket_bytes(total) / (1 << 20)}

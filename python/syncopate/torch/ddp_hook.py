@@ -121,7 +121,7 @@ class HookState:
             raise syncopate.Misuse("this state serves a model already; make another HookState")
         self._model, self._process_group = model, process_group
         self._require_own(self._saved)
-        named = parameters.trained(model, staged=True)
+        named = parameters.trained(model)
         self._index = {parameter: i for i, (_, parameter) in enumerate(named)}
         self._gradients, self._weights = parameters.gradients(named), parameters.weights(named)
         choosing.require_codecs(self._gradients, self._weights, self.coding)

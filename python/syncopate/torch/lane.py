@@ -27,7 +27,7 @@ def _not_pinned(name, device, reason):
 
 
 class Lane:
-    """Two streams of one device, one for each direction, and pinned memory for each of DDP's buckets.
+    """Two streams of one device, one for each direction, and pinned memory for each of what is copied, by its number.
 
     `down` is called on the thread and in the stream that have computed the values; `Crossing.up` on any thread.
     """
@@ -35,7 +35,7 @@ class Lane:
     def __init__(self, device):
         self.device = device
         self.down_stream, self.up_stream = torch.Stream(device), torch.Stream(device)
-        self._crossings = {}  # by the number of the bucket: the last one
+        self._crossings = {}  # by number: the last one
         self._origin = self.mark(self.down_stream)
         self._origin.synchronize()
         self._origin_s = time.perf_counter()
@@ -50,10 +50,13 @@ class Lane:
         """When the device reached it, as a time of `time.perf_counter`."""
         return self._origin_s + 1e-3 * self._origin.elapsed_time(event)
 
-    def down(self, number, values):
-        """Begin to copy this bucket's values to the host, once the current stream has computed them; a Crossing."""
+    def down(self, number, values, host=None):
+        """Begin to copy these values to the host, once the current stream has computed them; a Crossing.
+
+        number: of the bucket or tensor. host: pinned memory for them, which no copy up uses; by default the lane's own for this number.
+        """
         before = self._crossings.get(number)
-        crossing = self._crossings[number] = Crossing(self, values, self._pinned(before, values))
+        crossing = self._crossings[number] = Crossing(self, values, self._pinned(before, values) if host is None else host)
         self.down_stream.wait_stream(torch.accelerator.current_stream(self.device))
         if before is not None and before.returned is not None:
             self.down_stream.wait_event(before.returned)  # the same pinned memory
@@ -64,16 +67,23 @@ class Lane:
         crossing.arrived = self.mark(self.down_stream)
         return crossing
 
+    def up(self, values, host):
+        """Begin to copy pinned memory into the device's tensor; the event after it."""
+        with self.up_stream:
+            values.copy_(host, non_blocking=True)
+        values.record_stream(self.up_stream)
+        return self.mark(self.up_stream)
+
     @staticmethod
     def _pinned(before, values):
-        """Memory of the bucket's last values, or new memory: DDP forms other buckets after the first step."""
+        """Memory of the last values of this number, or new memory: DDP forms other buckets after the first step."""
         if before is not None and (before.host.shape, before.host.dtype) == (values.shape, values.dtype):
             return before.host
         return torch.empty(values.shape, dtype=values.dtype, device="cpu", pin_memory=True)
 
 
 class Crossing:
-    """One bucket's values in one step: on the device, and in pinned memory of the host.
+    """The values of one number in one step: on the device, and in pinned memory of the host.
 
     host: valid after `wait`. returned: the event after the copy up, None before.
     """

@@ -5,7 +5,7 @@ import sys
 import torch
 
 import syncopate
-from syncopate.torch import choosing, hooks, meeting, parameters
+from syncopate.torch import choosing, hooks, meeting, parameters, staged
 from syncopate.torch.accumulating import second_gradient
 from syncopate.torch.ruled import RuleOptimizer
 from syncopate.torch.wrapping import Wrapping
@@ -14,7 +14,8 @@ _FUNCTION_BACKWARD = torch.autograd.function.BackwardCFunction.apply.__code__
 
 
 class DistributedOptimizer(Wrapping):
-    """Wraps an optimizer of torch: its step uses gradients averaged over the ranks, which lie in the group's memory.
+    """Wraps an optimizer of torch: its step uses gradients averaged over the ranks, which lie in the group's memory,
+    or on the accelerator of the parameters.
 
     model: whose parameters get the gradients; they and its buffers become rank 0's. group: a syncopate.Group; by default
     one of its own for the ranks of torch.distributed, or for those of the job. Other options are the Synchronizer's
@@ -45,7 +46,7 @@ class DistributedOptimizer(Wrapping):
         self._zero_missing = options.get("zero_missing", False)
         values = parameters.weights(self._named) if weights else []
         self.synchronizer = syncopate.Synchronizer(self.group, parameters.gradients(self._named), weights=values, **options)
-        self._views = [torch.from_dlpack(self.synchronizer.gradient(i)) for i in range(len(self._named))]
+        self._exchanging, self._views = staged.gradients_of(self.synchronizer, self.group, self._named, in_parts=not options.get("clip_norm"))
         self._reached, self._sent = set(), set()  # parameters with a gradient in this step; those whose gradient has left
         self._averaged = False  # whether gradients hold averages that were not applied
         self._is_queued = False  # whether `_end_pass` follows this backward pass
@@ -75,7 +76,7 @@ class DistributedOptimizer(Wrapping):
     def _send(self, i):
         """Gradient i of this step is complete."""
         self._sent.add(i)
-        self.synchronizer.ready(i)
+        self._exchanging.ready(i)
 
     def _queue_end(self):
         """Let autograd call `_end_pass` after this backward pass: at its first gradient, and at the last one.
@@ -102,7 +103,7 @@ class DistributedOptimizer(Wrapping):
             if i not in self._sent and (self._zero_missing or i in self._reached):
                 self._put_into_view(i, parameter)
                 self._send(i)
-        self.synchronizer.wait()
+        self._exchanging.wait()
         self._reached.clear()
         self._sent.clear()
         self._averaged = True
@@ -165,9 +166,10 @@ class DistributedOptimizer(Wrapping):
         """The loss averaged over the ranks."""
         if loss is None:
             return None
-        mean = torch.as_tensor(loss).detach().clone()
+        own = torch.as_tensor(loss).detach()
+        mean = own.to("cpu", copy=True)
         self.group.allreduce(mean, op="average", name="loss")
-        return mean
+        return mean.to(own.device)
 
     def zero_grad(self, set_to_none=True):
         """Zero the gradients in place, also with `set_to_none`: the exchange owns their memory. Raises Misuse while some have left."""
@@ -215,7 +217,7 @@ class DistributedOptimizer(Wrapping):
     def close(self):
         """Leave the group, on every rank: gradients of later backward passes stay local. A group that was given stays open."""
         self._remove_hooks()
-        self.synchronizer.close()
+        self._exchanging.close()
         if self._has_own_group:
             self.group.close()
 

@@ -4,7 +4,6 @@ import torch
 
 import syncopate
 from syncopate.torch.lane import require_usable
-from syncopate.torch.memory import ELSEWHERE
 
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16"}
 
@@ -14,22 +13,16 @@ def is_exchanged(parameter):
     return parameter.requires_grad and parameter.numel() > 0
 
 
-def trained(model, *, staged=False):
-    """(name, parameter) of those that get a gradient; DistributedDataParallel's wrapping does not change names. staged: see `usable`."""
+def trained(model):
+    """(name, parameter) of those that get a gradient; DistributedDataParallel's wrapping does not change names."""
     inner = model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
-    return usable([(name, parameter) for name, parameter in inner.named_parameters() if is_exchanged(parameter)], staged=staged)
+    return usable([(name, parameter) for name, parameter in inner.named_parameters() if is_exchanged(parameter)])
 
 
-def usable(named, *, staged=False):
-    """These (name, parameter). Raises Misuse if the library cannot reduce the gradient of one.
-
-    staged: whether its gradients are copied between an accelerator and the CPU; otherwise they must be on the CPU.
-    """
-    if staged:
-        _require_devices(named)
+def usable(named):
+    """These (name, parameter). Raises Misuse if the library cannot reduce the gradient of one."""
+    _require_devices(named)
     for name, parameter in named:
-        if not staged and not parameter.is_cpu:
-            raise syncopate.Misuse(f"parameter {name} is on {parameter.device}; allowed: on the CPU; {ELSEWHERE}")
         if parameter.dtype not in DTYPES:
             raise syncopate.Misuse(f"parameter {name} is of {parameter.dtype}; allowed: {', '.join(map(str, DTYPES))}; for other types, "
                                    'init_process_group("syncopate") with torch.nn.parallel.DistributedDataParallel')
@@ -74,6 +67,8 @@ def weights(parameters):
 def in_place(named):
     """These (name, parameter). Raises Misuse if the library cannot use the weights of one as they lie."""
     for name, parameter in named:
+        if not parameter.is_cpu:
+            raise syncopate.Misuse(f"parameter {name} is on {parameter.device}; allowed: on the CPU, where the library updates weights")
         if parameter.dtype != torch.float32 or not parameter.is_contiguous():
             raise syncopate.Misuse(f"parameter {name} is of {parameter.dtype}{'' if parameter.is_contiguous() else ', not contiguous'}; "
                                    "allowed: contiguous ones of torch.float32")
@@ -84,7 +79,7 @@ def become_those_of_rank_0(group, model):
     """Give the model rank 0's parameters and buffers. A collective."""
     for name, tensor in model.state_dict().items():
         if isinstance(tensor, torch.Tensor) and tensor.numel():
-            own = tensor.detach().contiguous()
+            own = tensor.detach().cpu().contiguous()
             group.broadcast(own.view(-1).view(torch.uint8), name=name)
             if own.data_ptr() != tensor.data_ptr():
                 tensor.copy_(own)

@@ -44,7 +44,7 @@ def agreed(group, measured, names=None):
 
 
 def _profile(model, sample, loss, optimizer, steps, name):
-    named = parameters.trained(model, staged=True)
+    named = parameters.trained(model)
     clock = clock_of(named[0][1].device if named else torch.device("cpu"))
     call = _call(model, sample)
     with _left_as_it_is(model, named):
