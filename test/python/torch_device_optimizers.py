@@ -1,6 +1,8 @@
 """Optimizers of models on an accelerator against the same training on the CPU, and mistakes in the order of copies."""
 
 import contextlib
+import copy
+import zlib
 from unittest import mock
 
 import torch
@@ -9,7 +11,7 @@ from torch import nn
 
 import syncopate
 import syncopate.torch
-from syncopate.torch import lane, staged
+from syncopate.torch import copies, lane, mirrored, staged
 from torch_device import DEVICE, Freed, Model, NoWaitBefore, NoWaitFor, OneMemory, begin, late, same
 
 STEPS = 20
@@ -46,14 +48,22 @@ def skipping(device):
 
 
 def trained(device, *, steps=STEPS, make=whole, dtype=torch.float32, micro=1, clips=False, scales=False, clear="zero_grad", lbfgs=False,
-            **options):
-    """The weights after some steps with the DistributedOptimizer."""
+            reads=False, **options):
+    """The weights after some steps with the DistributedOptimizer.
+
+    reads: and this rank's own gradients, which another hook copies. On a device that may follow the optimizer's: averages come later.
+    """
     net = make(device).to(dtype)
     inner = torch.optim.LBFGS(net.parameters(), 0.1, max_iter=3) if lbfgs else torch.optim.SGD(net.parameters(), 0.02, momentum=0.9)
     if dist.get_rank() == 1:
         with torch.no_grad():
             net.last.weight.add_(1)  # they become rank 0's
+    seen = []
+    if reads and device == "cpu":
+        copy_gradients(net, seen)
     optimizer = syncopate.torch.DistributedOptimizer(inner, net, **options)
+    if reads and device != "cpu":
+        copy_gradients(net, seen)
     scaler = torch.amp.GradScaler(device, init_scale=1024.0, enabled=scales)
     generator = torch.Generator().manual_seed(dist.get_rank())
 
@@ -78,7 +88,7 @@ def trained(device, *, steps=STEPS, make=whole, dtype=torch.float32, micro=1, cl
         scaler.update()
     wrong = [name for name, p in net.named_parameters() if p.grad.device != p.device]
     optimizer.close()
-    return [torch.ones(1) * len(wrong), *(value.detach().cpu() for value in net.parameters())]
+    return [torch.ones(1) * len(wrong), *(value.detach().cpu() for value in [*net.parameters(), *seen])]
 
 
 def trainings():
@@ -92,6 +102,109 @@ def trainings():
              "zero_missing": {"make": skipping, "zero_missing": True, "codec": "topk:0.05", "steps": 8},
              "channels-last on two devices": {"make": pair, "codec": "topk:0.05", "steps": 8}, "closure": {"lbfgs": True, "steps": 4}}
     return made
+
+
+def copy_gradients(net, seen):
+    """Add a copy of each gradient to the list when it is computed."""
+    for parameter in net.parameters():
+        parameter.register_post_accumulate_grad_hook(lambda parameter: seen.append(parameter.grad * 1))
+
+
+RULES = ("sgd", "momentum", "adamw", "lars", "lamb")
+
+
+def updated_by_the_library(device, *, kind, rule="momentum", steps=8, micro=1, place=None, make=whole, changes=False, loads=False, **options):
+    """The weights after some steps with an optimizer whose updates the library makes, and its state if it can be saved."""
+    net = make(device)
+    if dist.get_rank() == 1:
+        with torch.no_grad():
+            net.last.weight.add_(1)
+    optimizer = MADE[kind](net, rule, place, **options)
+    generator = torch.Generator().manual_seed(dist.get_rank())
+    for step in range(steps):
+        optimizer.zero_grad()
+        for part in range(micro):
+            with optimizer.no_sync() if part < micro - 1 else contextlib.nullcontext():
+                net(torch.randn(8, 32, generator=generator).to(device)).square().mean().backward()
+        optimizer.step()
+        if changes and step == 3:
+            state = net.state_dict()  # which synchronizes
+            net.load_state_dict({name: value * 0.5 for name, value in state.items()})
+        if loads and step == 5:
+            optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    state, seen = {}, []
+    if kind == "served":
+        for _ in range(2):  # a step without gradients follows at once
+            optimizer.synchronize()
+            seen += [value.detach().clone() for value in net.parameters()]
+            optimizer.step()
+        optimizer.finish()
+    else:
+        state = optimizer.state_dict()["state"]
+    if kind != "alone":
+        optimizer.close()
+    return [*(value.cpu() for value in seen), *(value.detach().cpu() for value in net.parameters()),
+            *(torch.as_tensor(part).cpu().float() for one in state.values() for part in one.values())]
+
+
+def alone(net, rule, _, **options):
+    """Each rank for itself, with the weights of rank 0."""
+    with torch.no_grad():
+        net.last.weight.sub_(1 if dist.get_rank() == 1 else 0)
+    made = syncopate.torch.RuleOptimizer(net.parameters(), rule, 0.01, **options)
+    made.no_sync = contextlib.nullcontext
+    return made
+
+
+def served(net, rule, place, **options):
+    """With a server in the process of rank 0."""
+    inner = {"momentum": lambda: torch.optim.SGD(net.parameters(), 0.01, momentum=0.9), "adamw": lambda: torch.optim.AdamW(net.parameters(), 0.01)}
+    return syncopate.torch.ServedOptimizer(inner[rule](), net, servers=[place], worker=dist.get_rank(), workers=2, timeout_s=60, **options)
+
+
+MADE = {
+    "alone": alone, "served": served,
+    "averaged": lambda net, rule, _, **options: syncopate.torch.DistributedOptimizer(
+        syncopate.torch.RuleOptimizer(net.parameters(), rule, 0.01), net, **options),
+    "sharded": lambda net, rule, _, **options: syncopate.torch.ShardedOptimizer(net, rule, 0.01, **options),
+}
+
+
+def updates():
+    """By name, the options of `updated_by_the_library`."""
+    made = {f"{kind} {rule}": {"kind": kind, "rule": rule} for kind in ("alone", "averaged", "sharded") for rule in RULES}
+    made |= {f"served {codec}": {"kind": "served", "codec": codec, "rule": "adamw"} for codec in CODECS if codec != "low_rank:2"}
+    for kind in ("alone", "averaged", "sharded"):
+        made[f"{kind} with changed weights"] = {"kind": kind, "changes": True}
+        made[f"{kind} with a loaded state"] = {"kind": kind, "rule": "adamw", "loads": True}
+    made |= {f"{kind} micro-batches": {"kind": kind, "micro": 3} for kind in ("averaged", "sharded", "served")}
+    made["sharded without a gradient"] = {"kind": "sharded", "make": skipping, "zero_missing": True}
+    made["served without a gradient"] = {"kind": "served", "make": skipping}
+    return made
+
+
+def updates_as_on_the_cpu(rank, size, store):
+    """Names of trainings whose weights, or states, are not those of the CPU."""
+    begin(rank, size, store)
+    wrong = []
+    for name, options in updates().items():
+        with late(operator_us=30, copy_us=1000):
+            found = with_server(store, DEVICE, options)
+        wrong += [] if same(found, with_server(store, "cpu", options)) else [name]
+    dist.destroy_process_group()
+    return wrong
+
+
+def with_server(store, device, options):
+    """`updated_by_the_library`, with a server if it needs one."""
+    if options["kind"] != "served":
+        return updated_by_the_library(device, **options)
+    place = f"@staged{zlib.crc32(store.encode())}"
+    with syncopate.Server.start([place]) if dist.get_rank() == 0 else contextlib.nullcontext():
+        dist.barrier()
+        found = updated_by_the_library(device, place=place, **options)
+        dist.barrier()  # the server ends when both have their weights
+    return found
 
 
 def as_on_the_cpu(rank, size, store):
@@ -125,7 +238,14 @@ def half_types(rank, size, store):
     return wrong
 
 
-class NoWaitAfter(staged.Copies):
+class NoWaitUp(copies.Copies):
+    """Copies up do not wait for a stream that uses what they change."""
+
+    def follow(self):
+        pass
+
+
+class NoWaitAfter(copies.Copies):
     """The current stream goes on before averages are on the device."""
 
     @staticmethod
@@ -143,28 +263,66 @@ class NoWaitForHost(staged.StagedGradients):
 
 # By name: the place, the class that replaces the one there, and delays with which it is found.
 MISTAKES = {
-    "no wait before the copy down": (staged, "Lane", NoWaitBefore, {"operator_us": 2000}),
+    "no wait before the copy down": (copies, "Lane", NoWaitBefore, {"operator_us": 2000}),
     "no wait for the copy down": (lane, "Crossing", NoWaitFor, {"copy_us": 10_000}),
     "the exchange does not wait for the copy down": (staged, "StagedGradients", NoWaitForHost, {"copy_us": 10_000}),
     "the optimizer does not wait for the copy up": (staged, "Copies", NoWaitAfter, {"copy_us": 10_000}),
-    "pinned memory is used again before its copy up ends": (staged, "Lane", OneMemory, {"copy_us": 5000}),
-    "memory of the device is freed during its copy": (staged, "Lane", Freed, {"copy_us": 10_000}),
+    "pinned memory is used again before its copy up ends": (copies, "Lane", OneMemory, {"copy_us": 5000}),
+    "averages replace gradients that a stream reads": (staged, "Copies", NoWaitUp, {"operator_us": 20_000}),
+    "memory of the device is freed during its copy": (copies, "Lane", Freed, {"copy_us": 10_000}),
 }
 
 
 def undetected(rank, size, store):
     """Names of mistakes with which training goes on to the weights of the CPU."""
     begin(rank, size, store)
-    missed, wanted = [], trained("cpu", steps=4)
+    missed, wanted = [], trained("cpu", steps=4, reads=True)
     for name, (place, replaced, planted, delays) in MISTAKES.items():
         try:
             with mock.patch.object(place, replaced, planted), late(**delays):
-                found = trained(DEVICE, steps=4)
+                found = trained(DEVICE, steps=4, reads=True)
         except (RuntimeError, syncopate.Error):
             continue
         missed += [name] if same(found, wanted) else []
     with late(operator_us=2000, copy_us=5000):
-        missed += [] if same(trained(DEVICE, steps=4), wanted) else ["nothing is planted, and the weights differ"]
+        missed += [] if same(trained(DEVICE, steps=4, reads=True), wanted) else ["nothing is planted, and the weights differ"]
+    dist.destroy_process_group()
+    return missed
+
+
+class NoWaitForUp(mirrored.StagedTables):
+    """The worker changes weights that are being copied up."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._ups = mock.MagicMock()
+
+
+# By name: the options of the training, the place, the class that replaces the one there, and delays with which it is found.
+MISTAKES_OF_UPDATES = {
+    f"{kind}: {name}": ({"kind": kind}, *mistake) for kind in ("alone", "sharded", "served") for name, mistake in {
+        "no wait before the copy down": (copies, "Lane", NoWaitBefore, {"operator_us": 2000}),
+        "no wait for the copy down": (lane, "Crossing", NoWaitFor, {"copy_us": 10_000}),
+        "the forward pass does not wait for the copy up": (mirrored, "Copies", NoWaitAfter, {"copy_us": 10_000}),
+    }.items()
+}
+MISTAKES_OF_UPDATES["sharded: memory of the device is freed during its copy"] = (
+    {"kind": "sharded"}, copies, "Lane", Freed, {"copy_us": 10_000})
+MISTAKES_OF_UPDATES["served: the worker changes weights while they are copied up"] = (
+    {"kind": "served"}, syncopate.torch.served, "StagedTables", NoWaitForUp, {"copy_us": 10_000})
+
+
+def undetected_of_updates(rank, size, store):
+    """Names of mistakes with which training goes on to the weights of the CPU."""
+    begin(rank, size, store)
+    missed, wanted = [], {kind: with_server(store, "cpu", {"kind": kind, "steps": 4}) for kind in ("alone", "sharded", "served")}
+    for name, (options, place, replaced, planted, delays) in MISTAKES_OF_UPDATES.items():
+        try:
+            with mock.patch.object(place, replaced, planted), late(**delays):
+                found = with_server(store, DEVICE, options | {"steps": 4})
+        except (RuntimeError, syncopate.Error):
+            continue
+        missed += [name] if same(found, wanted[options["kind"]]) else []
     dist.destroy_process_group()
     return missed
 

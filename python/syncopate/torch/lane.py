@@ -7,10 +7,15 @@ import torch
 import syncopate
 
 
+def is_accelerator(device):
+    """Whether it is one of the accelerators that this PyTorch finds; never before torch 2.6."""
+    kind = torch.accelerator.current_accelerator() if hasattr(torch, "accelerator") else None
+    return kind is not None and kind.type == device.type
+
+
 def require_usable(name, device):
     """Raise Misuse if gradients of this parameter cannot be copied from its device without blocking it."""
-    kind = torch.accelerator.current_accelerator() if hasattr(torch, "accelerator") else None
-    if kind is None or kind.type != device.type:
+    if not is_accelerator(device):
         raise syncopate.Misuse(f"parameter {name} is on {device}; allowed: on the CPU, or from torch 2.6 on an accelerator that this PyTorch "
                                "finds (torch.accelerator.current_accelerator()); model.to_empty(device=…) gives parameters on meta memory")
     try:
@@ -53,7 +58,8 @@ class Lane:
     def down(self, number, values, host=None):
         """Begin to copy these values to the host, once the current stream has computed them; a Crossing.
 
-        number: of the bucket or tensor. host: pinned memory for them, which no copy up uses; by default the lane's own for this number.
+        number: of the bucket or tensor. host: pinned memory for them, whose copies up the current stream follows; by
+        default the lane's own for this number.
         """
         before = self._crossings.get(number)
         crossing = self._crossings[number] = Crossing(self, values, self._pinned(before, values) if host is None else host)
@@ -101,6 +107,10 @@ class Crossing:
     def copy_s(self):
         """Seconds of the copy down."""
         return 1e-3 * self.begin.elapsed_time(self.arrived)
+
+    def release(self):
+        """The values do not come back: the device may use their memory again after the copy."""
+        self._values = None
 
     def up(self, complete):
         """Begin to copy `host` into the device's tensor, and call `complete` in the stream of this copy, which futures then wait for."""

@@ -53,6 +53,11 @@ def updated(optimizer, model):
     return named
 
 
+def on_cpu(named):
+    """Whether all of these are on the CPU, where the library works."""
+    return all(parameter.is_cpu for _, parameter in named)
+
+
 def gradients(parameters):
     """The gradients of these parameters, for a Synchronizer or Combiner."""
     return [syncopate.Gradient(name, tuple(parameter.shape), DTYPES[parameter.dtype]) for name, parameter in parameters]
@@ -60,15 +65,14 @@ def gradients(parameters):
 
 def weights(parameters):
     """The values of these, for codecs that look at them; empty if one cannot be used in place."""
-    in_place = all(parameter.is_cpu and parameter.is_contiguous() for _, parameter in parameters)
+    in_place = on_cpu(parameters) and all(parameter.is_contiguous() for _, parameter in parameters)
     return [parameter.detach() for _, parameter in parameters] if in_place else []
 
 
 def in_place(named):
-    """These (name, parameter). Raises Misuse if the library cannot use the weights of one as they lie."""
+    """These (name, parameter). Raises Misuse if the library cannot use the weights of one as they lie, or, on an accelerator, copies."""
+    _require_devices(named)
     for name, parameter in named:
-        if not parameter.is_cpu:
-            raise syncopate.Misuse(f"parameter {name} is on {parameter.device}; allowed: on the CPU, where the library updates weights")
         if parameter.dtype != torch.float32 or not parameter.is_contiguous():
             raise syncopate.Misuse(f"parameter {name} is of {parameter.dtype}{'' if parameter.is_contiguous() else ', not contiguous'}; "
                                    "allowed: contiguous ones of torch.float32")

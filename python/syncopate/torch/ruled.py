@@ -4,6 +4,8 @@ import torch
 
 import syncopate
 from syncopate.torch import parameters, rules
+from syncopate.torch.copies import on_host
+from syncopate.torch.mirrored import StagedUpdates
 
 LAYER_WISE = ("lars", "lamb")
 
@@ -24,12 +26,14 @@ class Ruled(torch.optim.Optimizer):
                 raise syncopate.Misuse(f"lr is {group['lr']}; allowed: 0 and more")
 
     def _made(self, named, group, own_shards_only):
-        """The library's optimizer of these (name, parameter)."""
+        """The library's optimizer of these (name, parameter), and its memory of their weights."""
         options = self._by_parameter()
         spared = [name for name, parameter in named if self._is_spared(parameter, options[parameter]["spared"])]
-        weights = {name: parameter.detach() for name, parameter in parameters.in_place(named)}
-        return syncopate.Optimizer(weights, self.rule, spared=spared, hyperparameters=self._hyperparameters, group=group,
+        hosts = on_host([parameter for _, parameter in parameters.in_place(named)])
+        weights = {name: host for (name, _), host in zip(named, hosts, strict=True)}
+        made = syncopate.Optimizer(weights, self.rule, spared=spared, hyperparameters=self._hyperparameters, group=group,
                                    own_shards_only=own_shards_only)
+        return made, hosts
 
     def _by_parameter(self):
         """Each parameter's group."""
@@ -62,7 +66,8 @@ class RuleOptimizer(Ruled):
     """Applies a rule of the library: "sgd", "momentum", "nesterov", "adagrad", "adam", "adamw", "lars" or
     "lamb".
 
-    params: as torch's optimizers take them, float32 on the CPU. Groups may have their own "lr", and "spared": without weight
+    params: as torch's optimizers take them, float32. Those on an accelerator are updated on the CPU: a step copies gradients and
+    weights down and weights up, and waits for the former; the state stays on the CPU. Groups may have their own "lr", and "spared": without weight
     decay, and under lars and lamb with a trust ratio of 1; by default parameters of fewer than two dimensions under these
     two. hyperparameters: by the library's names, weight_decay, momentum, trust, beta1, beta2, epsilon (docs/optimizers.md).
 
@@ -71,7 +76,7 @@ class RuleOptimizer(Ruled):
 
     def __init__(self, params, rule, lr, **hyperparameters):
         super().__init__(params, rule, lr, hyperparameters)
-        self._group = self._library = None
+        self._group = self._library = self._staged = None
         self._prepare()
 
     def share_norms(self, group):
@@ -86,16 +91,18 @@ class RuleOptimizer(Ruled):
             with torch.enable_grad():
                 loss = closure()
         self._prepare()
+        found = self._staged.take() if self._staged else list(map(_contiguous, self._parameters))
         first, gradients, at = 0, [], None
         for i, parameter in enumerate(self._parameters):
-            here = self._next_update_of(parameter) if parameter.grad is not None else None
+            here = self._next_update_of(parameter) if found[i] is not None else None
             if here != at:
                 self._update(first, gradients, at)
                 first, gradients, at = i, [], here
             if here:
-                parameter.grad = parameter.grad.contiguous()
-                gradients.append(parameter.grad)
+                gradients.append(found[i])
         self._update(first, gradients, at)
+        if self._staged:
+            self._staged.give()
         return loss
 
     def _next_update_of(self, parameter):
@@ -114,7 +121,9 @@ class RuleOptimizer(Ruled):
         if self._library is not None:
             return
         self._parameters = [parameter for parameter in self._options if parameter.numel() > 0]
-        self._library = self._made([(f"parameter {i}", parameter) for i, parameter in enumerate(self._parameters)], self._group, False)
+        named = [(f"parameter {i}", parameter) for i, parameter in enumerate(self._parameters)]
+        self._library, hosts = self._made(named, self._group, False)
+        self._staged = None if parameters.on_cpu(named) else StagedUpdates(named, hosts)
         lengths = [parameter.numel() for parameter in self._parameters]
         for name, array in self._library.state.items():
             theirs = rules.STATE[self.rule][name]
@@ -137,3 +146,10 @@ class RuleOptimizer(Ruled):
     def __setstate__(self, state):
         super().__setstate__(state)
         self._library, self._group = None, self.__dict__.get("_group")
+
+
+def _contiguous(parameter):
+    """Its gradient, which becomes contiguous, or None."""
+    if parameter.grad is not None:
+        parameter.grad = parameter.grad.contiguous()
+    return parameter.grad

@@ -69,4 +69,4 @@ def taken_state(optimizer, named, rule):
 
 
 def _vector(part, parameter):
-    return torch.zeros(parameter.numel()) if part is None else part.detach().reshape(-1).float()
+    return torch.zeros(parameter.numel()) if part is None else part.detach().reshape(-1).float().cpu()

@@ -6,6 +6,8 @@ import syncopate
 from syncopate.torch import hooks, parameters, rules
 from syncopate.torch.accumulating import second_gradient
 from syncopate.torch.arriving import Arrivals
+from syncopate.torch.copies import on_host
+from syncopate.torch.mirrored import StagedTables
 from syncopate.torch.wrapping import Wrapping
 
 
@@ -17,7 +19,8 @@ class ServedOptimizer(Wrapping):
     answers, timeout_s ...), equal on all workers; servers and place come from the environment that `syncopate run
     --servers K` sets. The job starts with worker 0's weights, in the first forward pass; buffers stay each worker's own.
 
-    Parameters are float32, contiguous, on the CPU. Their memory changes between the backward and the forward pass: call
+    Parameters are float32, contiguous. Those on an accelerator are tables in the memory of the CPU: gradients are copied down, and
+    weights up; a gradient that has left is None. Their memory changes between the backward and the forward pass: call
     `synchronize` before weights are read otherwise than by layers of `net`; its `state_dict` does so itself. Raises as
     TableWorker does, also from the backward and the forward pass.
     """
@@ -27,8 +30,10 @@ class ServedOptimizer(Wrapping):
         rule, hyperparameters = rules.rule_of(optimizer)
         self._named = parameters.in_place(parameters.updated(optimizer, net))
         self.worker = syncopate.TableWorker.connect(optimizer=rule, hyperparameters=hyperparameters, **options)
-        for name, parameter in self._named:
-            self.worker.create_table(name, parameter.detach())
+        hosts = on_host([parameter for _, parameter in self._named])
+        for (name, _), host in zip(self._named, hosts, strict=True):
+            self.worker.create_table(name, host)
+        self._tables = self.worker if parameters.on_cpu(self._named) else StagedTables(self.worker, self._named, hosts)
         self._rule, self._earlier, self._residuals = (rule, hyperparameters), None, None
         self._take_groups()
         self._started = self._finished = False
@@ -51,14 +56,14 @@ class ServedOptimizer(Wrapping):
         """Take the weights of worker 0, or of the job if it is in progress; the first forward pass does it too."""
         if self._started:
             return
-        self.worker.start(self._earlier)
+        self._tables.start(self._earlier)
         if self._residuals is not None:
             self.worker.restore(*self._residuals)
         self._earlier, self._started = None, True
 
     def _receive(self, i):
         self.start()
-        self.worker.sync(i)
+        self._tables.sync(i)
 
     def _accumulated(self, i):
         if self._accumulates or self._finished:
@@ -70,7 +75,7 @@ class ServedOptimizer(Wrapping):
         gradient = parameter.grad
         if not gradient.is_contiguous():
             gradient = parameter.grad = gradient.contiguous()
-        self.worker.update(i, gradient, self._rate(i))
+        self._tables.update(i, gradient, self._rate(i))
         self._sent.add(i)
         self._arrivals.leave(i)
 
@@ -84,8 +89,8 @@ class ServedOptimizer(Wrapping):
         rate = self._rate(0)
         for i, (_, parameter) in enumerate(self._named):
             if i not in self._sent and self._rate(i) != rate:
-                self.worker.update(i, torch.zeros_like(parameter), self._rate(i))
-        self.worker.clock(rate)
+                self._tables.update(i, torch.zeros_like(parameter), self._rate(i))
+        self._tables.clock(rate)
         self._sent.clear()
         self._arrivals.end_step()
         return loss
@@ -99,13 +104,13 @@ class ServedOptimizer(Wrapping):
     def finish(self):
         """End the worker after its last step: every parameter then has all workers' updates, bitwise equal on all workers."""
         self.start()
-        self.worker.finish()
+        self._tables.finish()
         self.detach()
 
     def close(self):
         """Disconnect, and leave the net as it is. Without `finish`, servers wait for the worker until their patience ends."""
         self.detach()
-        self.worker.close()
+        self._tables.close()
 
     def detach(self):
         """From now on the net is trained without this optimizer, as in a forked process."""

@@ -14,6 +14,7 @@ import syncopate.ending  # noqa: F401: it leaves groups at the end of the progra
 from syncopate.torch import hooks, meeting, parameters, rules
 from syncopate.torch.accumulating import Accumulating, second_gradient
 from syncopate.torch.arriving import Arrivals
+from syncopate.torch.mirrored import StagedShards
 from syncopate.torch.ruled import Ruled
 
 _open, _numbers = weakref.WeakValueDictionary(), itertools.count()  # in the order of creation, which is equal on all ranks
@@ -27,7 +28,8 @@ class ShardedOptimizer(Accumulating, Ruled):
     update follows the reduce-scatter of its gradients, during the backward pass; the rates are those when it begins. Weights
     are gathered during the next forward pass; a layer waits for its own in its forward pre-hook. `step` does not wait.
 
-    net: the same on all ranks; its parameters (float32, contiguous, on the CPU) and buffers become rank 0's. groups: groups
+    net: the same on all ranks; its parameters (float32, contiguous) and buffers become rank 0's. Parameters on an accelerator
+    are updated on the CPU: gradients, and weights of this rank's shards, are copied down, and all weights up. groups: groups
     of its parameters, as torch's optimizers take them, with their own "lr" and "spared" (see RuleOptimizer); by default all
     that require gradients. group: a syncopate.Group; by default one of its own for the ranks of torch.distributed, or for
     those of the job. policy, fusion_bytes, algorithm, clip_norm: those of the Synchronizer. zero_missing: parameters without
@@ -46,12 +48,14 @@ class ShardedOptimizer(Accumulating, Ruled):
         super().__init__(groups or [p for p in net.parameters() if p.requires_grad], rule, lr, hyperparameters)
         self._named = parameters.updated(self, net)
         self._has_own_group, self.group = group is None, group or meeting.own_group()
-        self._library = self._made(self._named, self.group, own_shards_only=True)
+        self._library, hosts = self._made(self._named, self.group, own_shards_only=True)
         parameters.become_those_of_rank_0(self.group, net)
         self.synchronizer = syncopate.Synchronizer(
-            self.group, parameters.gradients(self._named), weights=[p.detach() for _, p in self._named], exchange="sharded",
-            update=self._library, policy=policy, fusion_bytes=fusion_bytes, algorithm=algorithm, clip_norm=clip_norm)
+            self.group, parameters.gradients(self._named), weights=hosts, exchange="sharded", update=self._library, policy=policy,
+            fusion_bytes=fusion_bytes, algorithm=algorithm, clip_norm=clip_norm)
         self._views = [torch.from_dlpack(self.synchronizer.gradient(i)) for i in range(len(self._named))]
+        self._staged = None if parameters.on_cpu(self._named) else self._made_staged(hosts)
+        self._exchanging = self._staged or self.synchronizer
         self._zero_missing, self._steps = zero_missing, 0
         self._sent, self._is_underway = set(), False
         self.waited_s = 0.0  # for weights, in all steps
@@ -60,6 +64,10 @@ class ShardedOptimizer(Accumulating, Ruled):
         hooks.detach_in_forks(self)
         self._number = next(_numbers)
         _open[self._number] = self
+
+    def _made_staged(self, hosts):
+        shards = [self._library.shard(i, self.group.rank) for i in range(len(self._named))]
+        return StagedShards(self.synchronizer, self.group, self._named, hosts, shards)
 
     def _hooked(self, net):
         synchronize = hooks.Hook(self.synchronize)
@@ -72,7 +80,7 @@ class ShardedOptimizer(Accumulating, Ruled):
     def _receive(self, i):
         if self._is_underway:
             with self._timed():
-                self.synchronizer.wait_for_gradient(i)
+                self._exchanging.wait_for_gradient(i)
 
     def _accumulated(self, i):
         if self._accumulates:
@@ -95,10 +103,13 @@ class ShardedOptimizer(Accumulating, Ruled):
 
     def _send(self, i, parameter):
         """Nothing but the exchange uses the gradient's memory until the next step."""
-        if parameter.grad is not None:
-            self._views[i].copy_(parameter.grad)
-            parameter.grad = None
+        gradient, parameter.grad = parameter.grad, None
         self._sent.add(i)
+        if self._staged:
+            self._staged.send(i, gradient)
+            return
+        if gradient is not None:
+            self._views[i].copy_(gradient)
         self.synchronizer.ready(i)
 
     def step(self, closure=None):
@@ -109,7 +120,7 @@ class ShardedOptimizer(Accumulating, Ruled):
             if i not in self._sent and (self._zero_missing or parameter.grad is not None):  # it is of an earlier micro-batch
                 self._send(i, parameter)
         if len(self._sent) < len(self._named):
-            self.synchronizer.wait()  # which names one that is missing
+            self._exchanging.wait()  # which names one that is missing
         self._sent.clear()
         self._is_underway = True
         self._arrivals.end_step()
@@ -119,7 +130,7 @@ class ShardedOptimizer(Accumulating, Ruled):
         if self._is_underway:
             self._is_underway = False
             with self._timed():
-                self.synchronizer.wait()
+                self._exchanging.wait()
 
     @contextlib.contextmanager
     def _timed(self):
@@ -145,7 +156,7 @@ class ShardedOptimizer(Accumulating, Ruled):
         """End it with the last step's weights in the net, which from then on is trained without it. Every rank calls it."""
         self.synchronize()
         self.detach()
-        self.synchronizer.close()
+        self._exchanging.close()
         if self._has_own_group:
             self.group.close()
 
