@@ -9,7 +9,7 @@ import torch_job
 REFUSED = {
     "adasum": "does not have the reduction Adasum; use op=hvd.Average", "adasum optimizer": "Adasum",
     "both": "give only op", "op": "op=7 is not a reduction", "number": "got float; allowed: torch.Tensor",
-    "device": "cpu:syncopate,cuda:nccl", "sparse": "to_dense()", "root": "is not in the process set", "splits": "splits",
+    "device": "accelerator that this PyTorch finds", "sparse": "to_dense()", "root": "is not in the process set", "splits": "splits",
     "rows": "without splits", "no dimension": "reshape(1)", "group": "reshape(1)",
     "number in a group": "got float; allowed: torch.Tensor", "set": "allowed: at least one", "same set": "already part",
     "communicator": "mpi4py", "comm": "process sets", "handle": "_async", "elastic": "elastic; use",
@@ -29,6 +29,17 @@ def test_results_are_those_of_one_process(size):
         assert wrong.pop("places") == [rank, size, rank, size, 0, 1, True, True, False]
         assert rank == 0 or "rank 0 has left the job without joining" in wrong.pop("left")
         assert {part: found for part, found in wrong.items() if found} == {}
+
+
+def test_tensors_on_an_accelerator_have_the_same_results(device):
+    for wrong in torch_job.run("torch_horovod.py", "on_the_device", 2, DEVICE=device):
+        assert {part: found for part, found in wrong.items() if found} == {}
+
+
+def test_every_mistake_in_the_copies_is_found(device):
+    if device != "emu":
+        pytest.skip("only the pretended accelerator shows each of them in each run")
+    assert torch_job.run("torch_horovod.py", "undetected", 2, DEVICE=device) == [["nothing is planted"]] * 2
 
 
 def test_different_names_are_a_mismatch_that_has_both():

@@ -1,22 +1,26 @@
 """The parts of syncopate.horovod on ranks of a job: each returns what is wrong, compared with torch in one process."""
 
+import contextlib
 import os
 import signal
 import sys
+from unittest import mock
 
 import torch
 from torch import nn
 
 import syncopate
 import syncopate.horovod as hvd
+from syncopate.horovod import on_host
 
 STEPS, SAMPLES = 4, 12  # of all ranks together
+DEVICE = os.environ.get("DEVICE", "cpu")
 
 
 def like(found, wanted, bound=1e-12):
-    """Whether two tensors are equal up to rounding, in type and shape too."""
-    return found.dtype == wanted.dtype and found.shape == wanted.shape and torch.allclose(
-        found.double(), wanted.double(), bound, bound)
+    """Whether two tensors are equal up to rounding, in type, shape and device too."""
+    return found.device == wanted.device and found.dtype == wanted.dtype and found.shape == wanted.shape and torch.allclose(
+        found.cpu().double(), wanted.cpu().double(), bound, bound)
 
 
 def unlike(cases):
@@ -26,7 +30,7 @@ def unlike(cases):
 
 def of(rank, dtype=torch.float64, rows=6):
     """A tensor of that rank: small whole numbers, so that sums and products are exact."""
-    return torch.randint(1, 5, (rows, 3), generator=torch.Generator().manual_seed(rank)).to(dtype)
+    return torch.randint(1, 5, (rows, 3), generator=torch.Generator().manual_seed(rank)).to(dtype).to(DEVICE)
 
 
 def stacked(size, **more):
@@ -91,10 +95,11 @@ def asynchronous(rank, size):
               ("integer parts of a group", parts[1],
                stacked(size, dtype=torch.int64, rows=size + 1).sum(0).tensor_split(size)[rank] * 2)]
     ended = [hvd.poll(scattered), hvd.poll(gathered)]
-    with torch.inference_mode():
-        inference = of(rank)
-        in_inference_mode = hvd.allreduce_async_(inference, op=hvd.Sum, postscale_factor=2.0)
-    cases.append(("started in inference mode", hvd.synchronize(in_inference_mode).clone(), total * 2))
+    if DEVICE != "emu":  # it has no inference tensors
+        with torch.inference_mode():
+            inference = of(rank)
+            in_inference_mode = hvd.allreduce_async_(inference, op=hvd.Sum, postscale_factor=2.0)
+        cases.append(("started in inference mode", hvd.synchronize(in_inference_mode).clone(), total * 2))
     pending = hvd.allreduce_async(of(rank), op=hvd.Sum)
     while not hvd.poll(pending):
         pass
@@ -211,12 +216,12 @@ def process_sets(rank, size):
 def model(seed=0):
     """Two layers in float64."""
     torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).double()
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).double().to(DEVICE)
 
 
 def batch(step, dtype=torch.float64):
     generator = torch.Generator().manual_seed(100 + step)
-    return [torch.randn(SAMPLES, width, dtype=torch.float64, generator=generator).to(dtype) for width in (8, 4)]
+    return [torch.randn(SAMPLES, width, dtype=torch.float64, generator=generator).to(dtype).to(DEVICE) for width in (8, 4)]
 
 
 def loss_of(net, step, rank, size):
@@ -437,6 +442,50 @@ def everything(rank, size, store):
     hvd.shutdown()
     wrong["known after"] = hvd.is_initialized()
     return wrong
+
+
+def on_the_device(rank, size, store):
+    """Returns what is wrong with tensors and models on an accelerator, by part."""
+    delays = device_known(rank)
+    begin(rank, size, store)
+    wrong = {}
+    for part in (reductions, asynchronous, moves, gradients, objects, process_sets, training, clipping, unfinished, joining):
+        with delays(20, 300):
+            wrong[part.__name__] = part(rank, size)
+    hvd.shutdown()
+    return wrong
+
+
+def device_known(rank):
+    """Make the device known; the delays of the pretended one."""
+    if DEVICE != "emu":
+        return lambda *_: contextlib.nullcontext()
+    from device import emu  # noqa: PLC0415: where it is built
+    return lambda operator_us, copy_us: emu.delays(operator_us, copy_us, seed=rank + 1)
+
+
+def without_a_wait(tensor):
+    """In the place of Tensor.cpu."""
+    return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor, non_blocking=True)
+
+
+MISTAKES = {
+    "sends what was there before": (on_host, "IN_PLACE", set()), "no copy up": (on_host, "_copy_all", lambda _: None),
+    "no wait for the copy down": (torch.Tensor, "cpu", without_a_wait)
+}
+
+
+def undetected(rank, size, store):
+    """Names of mistakes in the copies with which an operation that is waited for later has the right result."""
+    delays = device_known(rank)
+    begin(rank, size, store)
+    missed, total = [], stacked(size).sum(0)
+    for name, (place, replaced, planted) in {**MISTAKES, "nothing is planted": (on_host, "IN_PLACE", on_host.IN_PLACE)}.items():
+        with mock.patch.object(place, replaced, planted), delays(0, 5000):
+            found = hvd.synchronize(hvd.allreduce_async(of(rank), op=hvd.Sum))
+        missed += [name] if torch.equal(found.to("cpu"), total.to("cpu")) else []
+    hvd.shutdown()
+    return missed
 
 
 def mismatches(rank, size, store):

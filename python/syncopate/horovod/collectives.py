@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import syncopate
+from syncopate.horovod.on_host import OnHost
 from syncopate.torch.moves import Moves
 from syncopate.torch.reducing import Reductions
 
@@ -35,10 +36,15 @@ class Collectives(Reductions, Moves):
         return self.group.size
 
     def call(self, method, name, *arguments, blocking=False, **options):
-        """Begin the backend's collective; all ranks give the same name. Returns the backend's work."""
+        """Begin the backend's collective; all ranks give the same name. Returns the backend's work.
+
+        Tensors on an accelerator are copied to the CPU first, and results to the accelerator by `wait`.
+        """
+        copies = OnHost(method)
+        arguments = copies.arguments(arguments)
         with self._lock, self.naming_the_remedy():
             self._name = name or ""
-            return getattr(self, method)(*arguments, SimpleNamespace(asyncOp=not blocking, **options))
+            return copies.returning(getattr(self, method)(*arguments, SimpleNamespace(asyncOp=not blocking, **options)))
 
     def split(self, color):
         """A group of the ranks with this colour, for calls at the same time; None for a negative one."""

@@ -8,6 +8,7 @@ import torch
 import syncopate
 from syncopate.horovod.job import global_process_set
 from syncopate.horovod.operations import allgather, broadcast_, broadcast_async_
+from syncopate.torch.lane import is_accelerator
 
 
 class _Pickler(pickle.Pickler):
@@ -18,11 +19,13 @@ class _Pickler(pickle.Pickler):
         self.tensors = []
 
     def persistent_id(self, one):
-        """The type and shape of a tensor on the CPU; None for other objects."""
-        if type(one) is not torch.Tensor or one.device.type != "cpu" or one.layout is not torch.strided:
+        """The type, shape and kind of device of a tensor on the CPU or an accelerator; None for other objects."""
+        if type(one) is not torch.Tensor or one.layout is not torch.strided:
+            return None
+        if not one.is_cpu and not is_accelerator(one.device):
             return None
         self.tensors.append(one.detach())
-        return one.dtype, tuple(one.shape)
+        return one.dtype, tuple(one.shape), one.device.type
 
 
 class _Unpickler(pickle.Unpickler):
@@ -33,9 +36,9 @@ class _Unpickler(pickle.Unpickler):
         self.tensors = []
 
     def persistent_load(self, described):
-        """A tensor of that type and shape."""
-        dtype, shape = described
-        self.tensors.append(torch.empty(shape, dtype=dtype))
+        """A tensor of that type and shape, on the current device of that kind."""
+        dtype, shape, device = described
+        self.tensors.append(torch.empty(shape, dtype=dtype, device=device))
         return self.tensors[-1]
 
 

@@ -6,7 +6,7 @@ import syncopate
 from syncopate.horovod.compression import Compression
 from syncopate.horovod.job import global_process_set
 from syncopate.horovod.reductions import Average, Sum, as_torch, checked, chosen, scaled
-from syncopate.torch.memory import ELSEWHERE
+from syncopate.torch.lane import is_accelerator
 from syncopate.torch.modes import in_callers_modes
 
 
@@ -84,10 +84,10 @@ def _usable(call, process_set, *tensors):
         if not isinstance(tensor, torch.Tensor):
             collectives.group.refuse(
                 f"{call}: got {type(tensor).__name__}; allowed: torch.Tensor; broadcast_object moves other objects")
-        if not tensor.is_cpu:
+        if not tensor.is_cpu and not is_accelerator(tensor.device):
             collectives.group.refuse(
-                f"{call}: got a tensor on {tensor.device}; allowed: tensors on the CPU; pass tensor.cpu() and copy "
-                f"the result back; {ELSEWHERE}")
+                f"{call}: got a tensor on {tensor.device}; allowed: tensors on the CPU, or from torch 2.6 on an "
+                "accelerator that this PyTorch finds (torch.accelerator.current_accelerator())")
         if tensor.is_sparse:
             collectives.group.refuse(f"{call}: got a sparse tensor; pass tensor.to_dense()")
     return collectives
@@ -260,7 +260,7 @@ def _exchanging(tensor, splits, name, process_set, blocking):
     if splits is None and rows % ranks:
         collectives.group.refuse(
             f"alltoall: {rows} rows for {ranks} ranks without splits; allowed: a multiple of {ranks} rows, or splits")
-    given = torch.full((ranks,), rows // ranks) if splits is None else torch.as_tensor(splits, dtype=torch.int64)
+    given = torch.full((ranks,), rows // ranks) if splits is None else torch.as_tensor(splits, dtype=torch.int64).cpu()
     if given.shape != (ranks,) or given.sum() != rows or given.min() < 0:
         collectives.group.refuse(
             f"alltoall: splits {given.tolist()} of {rows} rows; allowed: {ranks} numbers of rows, one for each rank, "
