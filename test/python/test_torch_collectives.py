@@ -4,11 +4,21 @@ import importlib
 import tomllib
 from pathlib import Path
 
+import pytest
 import torch_job
 
 
-def test_collectives_are_those_of_gloo_and_of_torch_alone():
-    assert torch_job.run("torch_collectives.py", "compared", 4) == [[], [], [], []]
+@pytest.fixture(params=["cpu", "device"])
+def where(request):
+    """The CPU, and the device of the option `--device`."""
+    name = "cpu" if request.param == "cpu" else request.getfixturevalue("device")
+    if request.param == "device" and name == "cpu":
+        pytest.skip("the same again")
+    return name
+
+
+def test_collectives_are_those_of_gloo_and_of_torch_alone(where):
+    assert torch_job.run("torch_collectives.py", "compared", 4, DEVICE=where) == [[], [], [], []]
 
 
 def test_the_entry_point_makes_the_name_known():
@@ -18,20 +28,20 @@ def test_the_entry_point_makes_the_name_known():
     register()
     import torch.distributed
     assert torch.distributed.Backend.SYNCOPATE == "syncopate"
-    assert torch.distributed.Backend.backend_capability["syncopate"] == ["cpu"]
+    assert torch.distributed.Backend.backend_capability["syncopate"][0] == "cpu"
 
 
-def test_messages_match_by_tag_as_with_gloo():
-    for rank, found in enumerate(torch_job.run("torch_collectives.py", "tagged", 3)):
+def test_messages_match_by_tag_as_with_gloo(where):
+    for rank, found in enumerate(torch_job.run("torch_collectives.py", "tagged", 3, DEVICE=where)):
         assert found["syncopate"] == found["gloo"]
         assert found["syncopate"]["started, 1000"][2] == [10 * ((rank - 1) % 3) + 2]
         assert found.get("blocking", []) == [2, 3, 1] * 3 * (rank == 1)
         assert all(part in found["sizes"] for part in ("tag 4", "f32 x 3 (12 bytes)", "f32 x 5 (20 bytes)"))
 
 
-def test_what_gloo_does_not_have():
+def test_what_gloo_does_not_have(where):
     size = 3
-    for rank, facts in enumerate(torch_job.run("torch_collectives.py", "others", size)):
+    for rank, facts in enumerate(torch_job.run("torch_collectives.py", "others", size, DEVICE=where)):
         left = (rank - 1) % size
         assert facts["premul_sum"] == [3, 3, 3]
         assert facts["future"] == [[3, 3, 3]]

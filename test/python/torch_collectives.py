@@ -1,4 +1,10 @@
-"""Every collective, operation and type of torch, through the backend and through Gloo, against what torch computes alone."""
+"""Every collective, operation and type of torch, through the backend and through Gloo, against what torch computes alone.
+
+Tensors of the backend are on the device of the variable DEVICE, by default the CPU, and Gloo's are on the CPU.
+"""
+
+import contextlib
+import os
 
 import torch
 import torch.distributed as dist
@@ -11,17 +17,35 @@ INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
 OPS = {"SUM": ReduceOp.SUM, "AVG": ReduceOp.AVG, "MIN": ReduceOp.MIN, "MAX": ReduceOp.MAX, "PRODUCT": ReduceOp.PRODUCT,
        "BAND": ReduceOp.BAND, "BOR": ReduceOp.BOR, "BXOR": ReduceOp.BXOR}
 COUNT = 12
+DEVICE = os.environ.get("DEVICE", "cpu")
 
 
-def vector(rank, dtype, count=COUNT):
+@contextlib.contextmanager
+def on_device():
+    """New tensors are on the device. Operators and copies of the pretended accelerator begin late."""
+    with contextlib.ExitStack() as entered:
+        if DEVICE == "emu":
+            from device import emu  # noqa: PLC0415: where it is built
+            entered.enter_context(emu.delays(operator_us=100, copy_us=300))
+        syncopate.torch.register()
+        entered.enter_context(torch.device(DEVICE))
+        yield
+
+
+def equal(one, other):
+    """Wherever they are."""
+    return torch.equal(one.cpu(), other.cpu())
+
+
+def vector(rank, dtype, device=DEVICE):
     """Whole numbers, so that every order of adding gives the same bits."""
-    values = (torch.arange(count) * 3 + 2 * rank + 1) % 7
-    return values % 2 == 0 if dtype == torch.bool else values.to(dtype)
+    values = (torch.arange(COUNT, device="cpu") * 3 + 2 * rank + 1) % 7
+    return (values % 2 == 0 if dtype == torch.bool else values.to(dtype)).to(device)
 
 
 def expected(op, dtype, size):
     """The reduction, by torch alone."""
-    rows = torch.stack([vector(rank, dtype) for rank in range(size)])
+    rows = torch.stack([vector(rank, dtype, "cpu") for rank in range(size)])
     if dtype == torch.bool:
         return {"SUM": rows.any(0), "MAX": rows.any(0), "BOR": rows.any(0), "BXOR": rows.sum(0) % 2 == 1}.get(op, rows.all(0))
     if op == "AVG":
@@ -60,15 +84,21 @@ def reductions(group, rank, size):
             for work in works if is_async else []:
                 work.wait()
             root_want = want if rank == size - 1 else vector(rank, dtype)
-            found = {"all_reduce": torch.equal(everywhere, want), "reduce": torch.equal(at_root, root_want),
-                     "reduce_scatter": torch.equal(part, want.view(size, -1)[rank]), "input": torch.equal(whole, vector(rank, dtype))}
+            found = {"all_reduce": equal(everywhere, want), "reduce": equal(at_root, root_want),
+                     "reduce_scatter": equal(part, want.view(size, -1)[rank]), "input": equal(whole, vector(rank, dtype))}
             wrong += [f"{name} {op} {dtype} async={is_async}" for name, right in found.items() if not right]
     return wrong
 
 
-def moves(group, rank, size, dtype):
+def moves(group, rank, size, dtype, device=DEVICE):
     """Everything that only moves, with pieces of equal and of differing lengths; a dict of what every rank has then."""
-    own, other = vector(rank, dtype), vector(rank + 5, dtype)
+    with torch.device(device):
+        return moves_here(group, rank, size, dtype, device)
+
+
+def moves_here(group, rank, size, dtype, device):
+    """The same; new tensors are on the device."""
+    own, other = vector(rank, dtype, device), vector(rank + 5, dtype, device)
     sent = own.clone()
     dist.broadcast(sent, group_src=size - 1, group=group)
     gathered = [torch.empty_like(own) for _ in range(size)]
@@ -78,18 +108,24 @@ def moves(group, rank, size, dtype):
     at_root = [torch.empty_like(own) for _ in range(size)] if rank == 0 else None
     dist.gather(own, at_root, group=group, group_dst=0)
     part = torch.empty_like(own)
-    dist.scatter(part, [vector(r + 3, dtype) for r in range(size)] if rank == 0 else None, group=group, group_src=0)
+    dist.scatter(part, [vector(r + 3, dtype, device) for r in range(size)] if rank == 0 else None, group=group, group_src=0)
     even = torch.empty_like(own)
     dist.all_to_all_single(even, own, group=group)
     out_lengths, lengths = [1 + (rank + r) % 2 for r in range(size)], [1 + (rank + r) % 2 for r in range(size)]
     uneven = torch.empty(sum(out_lengths), 2, dtype=dtype)
-    dist.all_to_all_single(uneven, other.repeat(4)[:2 * sum(lengths)].view(-1, 2), out_lengths, lengths, group=group)
+    dist.all_to_all_single(uneven, torch.cat([other] * 4)[:2 * sum(lengths)].view(-1, 2), out_lengths, lengths, group=group)
     return {"broadcast": sent, "all_gather": torch.cat(gathered), "all_gather_into_tensor": whole,
             "gather": torch.cat(at_root) if at_root else sent, "scatter": part, "all_to_all": even, "uneven": uneven}
 
 
 def compared(rank, size, store):
     """Both backends in the same processes; returns what is wrong, by name."""
+    with on_device():
+        return comparison(rank, size, store)
+
+
+def comparison(rank, size, store):
+    """The same; new tensors are on the device."""
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
     wrong = []
     for members in (list(range(size)), [0, 1]):
@@ -98,12 +134,13 @@ def compared(rank, size, store):
             continue
         wrong += [f"{len(members)} ranks: {text}" for text in reductions(ours, rank, len(members))]
         for dtype in (torch.float32, torch.int8, torch.uint8, torch.float16, torch.int64):
-            mine, theirs = moves(ours, rank, len(members), dtype), moves(gloo, rank, len(members), dtype)
-            wrong += [f"{len(members)} ranks: {name} {dtype}" for name in mine if not torch.equal(mine[name], theirs[name])]
-        for dtype in (torch.int16, torch.bool, torch.complex64, torch.complex128):  # Gloo moves no such
+            mine, theirs = moves(ours, rank, len(members), dtype), moves(gloo, rank, len(members), dtype, "cpu")
+            wrong += [f"{len(members)} ranks: {name} {dtype}" for name in mine if not equal(mine[name], theirs[name])]
+        complex_types = () if DEVICE == "emu" else (torch.complex64, torch.complex128)  # it has no views of them as real numbers
+        for dtype in (torch.int16, torch.bool, *complex_types):  # Gloo moves no such
             mine = moves(ours, rank, len(members), torch.int64)
             cast = moves(ours, rank, len(members), dtype)
-            same = [torch.equal(cast[n], mine[n] % 2 == 0 if dtype == torch.bool else mine[n].to(dtype)) for n in mine]
+            same = [equal(cast[n], mine[n] % 2 == 0 if dtype == torch.bool else mine[n].to(dtype)) for n in mine]
             wrong += [] if all(same) else [f"{len(members)} ranks: moves of {dtype}"]
     dist.destroy_process_group()
     return wrong
@@ -111,6 +148,12 @@ def compared(rank, size, store):
 
 def others(rank, size, store):
     """Operations that Gloo lacks, messages, objects, futures and errors; returns facts by name."""
+    with on_device():
+        return operations(rank, size, store)
+
+
+def operations(rank, size, store):
+    """The same; new tensors are on the device."""
     dist.init_process_group("syncopate", init_method=store, rank=rank, world_size=size)
     facts = {}
     scaled = torch.full((3,), float(rank + 1))
@@ -157,21 +200,24 @@ def others(rank, size, store):
 
 def tagged(rank, size, store):
     """Messages whose receives are called in another order than their sends: facts by name, for each backend."""
-    dist.init_process_group("syncopate", init_method=store, rank=rank, world_size=size)
+    with on_device():
+        dist.init_process_group("syncopate", init_method=store, rank=rank, world_size=size)
     found = {}
     for backend in ("syncopate", "gloo"):
         group, facts = dist.new_group(backend=backend), found.setdefault(backend, {})
-        for count in (1, 1000, 1 << 20):
-            facts[f"started, {count}"] = crossing(rank, size, group, count)
-            facts[f"batch, {count}"] = batch(rank, size, group, count)
+        with on_device() if backend == "syncopate" else contextlib.nullcontext():
+            for count in (1, 1000, 1 << 20):
+                facts[f"started, {count}"] = crossing(rank, size, group, count)
+                facts[f"batch, {count}"] = batch(rank, size, group, count)
     if rank < 2:
-        found["blocking"] = blocking(rank, (1, 1000, 1 << 20))
+        with on_device():
+            found["blocking"] = blocking(rank, (1, 1000, 1 << 20))
     dist.barrier()
     try:
         if rank == 0:
-            dist.send(torch.zeros(3), 1, tag=4)
+            dist.send(torch.zeros(3, device=DEVICE), 1, tag=4)
         elif rank == 1:
-            dist.recv(torch.zeros(5), 0, tag=4)
+            dist.recv(torch.zeros(5, device=DEVICE), 0, tag=4)
         dist.barrier()
     except syncopate.Mismatch as error:
         found["sizes"] = str(error)
@@ -187,7 +233,7 @@ def crossing(rank, size, group, count):
     works += [dist.irecv(tensor, left, group, tag) for tag, tensor in received.items()]
     for work in works:
         work.wait()
-    return {tag: tensor.unique().tolist() for tag, tensor in received.items()}
+    return {tag: tensor.cpu().unique().tolist() for tag, tensor in received.items()}
 
 
 def batch(rank, size, group, count):
@@ -197,7 +243,7 @@ def batch(rank, size, group, count):
     calls += [dist.P2POp(dist.isend, torch.full((count,), 10.0 * rank + tag), peer, group, tag) for peer, tag in reversed(received)]
     for work in dist.batch_isend_irecv(calls):
         work.wait()
-    return {key: tensor.unique().tolist() for key, tensor in received.items()}
+    return {key: tensor.cpu().unique().tolist() for key, tensor in received.items()}
 
 
 def blocking(rank, counts):
@@ -211,7 +257,7 @@ def blocking(rank, counts):
             for tag in (2, 2, 1):
                 tensor = torch.zeros(count)
                 dist.recv(tensor, 0, tag=tag)
-                received += tensor.unique().tolist()
+                received += tensor.cpu().unique().tolist()
     return received
 
 

@@ -1,7 +1,8 @@
 """The backend "syncopate" of torch.distributed: `init_process_group("syncopate")`, and DDP, FSDP2, DTensor and DCP go on as they are.
 
-From torch 2.14 the name is known once the package is installed; before, `import syncopate.torch` makes it known. Tensors on
-the CPU: beside a backend for devices, `init_process_group("cpu:syncopate,cuda:nccl")`. docs/python.md has what it can do.
+From torch 2.14 the name is known once the package is installed; before, `import syncopate.torch` makes it known. Tensors of
+accelerators are copied to the CPU and back; `init_process_group("cpu:syncopate,cuda:nccl")` uses another backend for them.
+docs/python.md and docs/gpu.md have what it can do.
 """
 
 try:
@@ -21,6 +22,7 @@ from syncopate.torch.ddp_hook import HookState, hook
 from syncopate.torch.distributed import DistributedDataParallel
 from syncopate.torch.embedding import Embedding
 from syncopate.torch.logging_data import name_backends
+from syncopate.torch.modes import accelerator
 from syncopate.torch.optimizer import DistributedOptimizer
 from syncopate.torch.pictures import PictureDecoder
 from syncopate.torch.planning import plan, profile
@@ -35,11 +37,20 @@ __all__ = ["Backend", "CachedDataset", "DistributedDataParallel", "DistributedOp
 
 
 def register():
-    """Make the backend "syncopate" known to torch.distributed; again without effect."""
-    if "SYNCOPATE" not in torch.distributed.Backend._plugins:
-        torch.distributed.Backend.register_backend("syncopate", Backend.create, devices=["cpu"])
+    """Make the backend "syncopate" known to torch.distributed, for the CPU and the accelerator that torch knows by now.
+
+    Again it has no effect, unless the module of an accelerator has been imported since.
+    """
+    names, devices = torch.distributed.Backend, ["cpu", *filter(None, [accelerator()])]
+    if "SYNCOPATE" not in names._plugins:
         forward_to_python()
         name_backends()
+    if names.backend_capability.get("syncopate") != devices:
+        defaults = getattr(names, "default_device_backend_map", {})
+        unclaimed = set(devices) - set(defaults)
+        names.register_backend("syncopate", Backend.create, devices=devices)
+        for device in unclaimed:  # programs that name no backend get the vendor's, which may be registered later
+            defaults.pop(device, None)
 
 
 register()

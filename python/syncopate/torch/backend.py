@@ -12,6 +12,7 @@ from syncopate.torch.messages import Messages
 from syncopate.torch.moves import Moves
 from syncopate.torch.reducing import Reductions
 from syncopate.torch.sparse import SparseSums
+from syncopate.torch.staging import Staging
 
 
 class Backend(Reductions, Moves, Messages, c10d.Backend):
@@ -37,6 +38,7 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
         self._completions = ThreadPoolExecutor(4, thread_name_prefix="syncopate")
         self._sparse_sums = SparseSums(
             lambda: meeting.join(c10d.PrefixStore("sparse", store), rank, size, self._timeout.total_seconds()))
+        self._staging = Staging(self.group.abort, self._completions)
         self._called = 0
         self._in_use.add(self)
 
@@ -80,6 +82,7 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
         """Operations are numbered by the library."""
 
     def _get_sequence_number_for_group(self):
+        self._staging.settle()
         return self._called
 
     def monitored_barrier(self, opts=c10d.BarrierOptions(), wait_all_ranks=False):  # noqa: B008
@@ -90,6 +93,7 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
     def shutdown(self):
         """Leave; operations that were started end first."""
         self._in_use.discard(self)
+        self._staging.close()
         self._sparse_sums.close()
         self.group.close()
         self._completions.shutdown(wait=False)

@@ -2,7 +2,9 @@
 
 import functools
 
-from syncopate.torch.memory import Refusal, described, exported
+import torch
+
+from syncopate.torch.memory import OnDevice, Refusal, described, exported
 from syncopate.torch.reduction import movable
 from syncopate.torch.work import Ended, Pending
 
@@ -12,8 +14,12 @@ def collective(method):
     @functools.wraps(method)
     def call(self, *arguments, **keywords):
         try:
-            return method(self, *arguments, **keywords)
+            try:
+                return method(self, *arguments, **keywords)
+            except OnDevice:
+                return self._stage(call, *arguments, **keywords)
         except Refusal as refusal:
+            self._staging.settle()
             self.group.refuse(f"{method.__name__}: {refusal}")
     return call
 
@@ -26,6 +32,7 @@ class Calls:
 
         A call that its caller waits for at once runs on the caller's own thread.
         """
+        self._staging.settle()
         self._called += 1
         group = self.group
         if opts is not None and not getattr(opts, "asyncOp", True):
@@ -38,6 +45,11 @@ class Calls:
         if not works:
             return Ended(tensors)
         return Pending(works, tensors, finish, self._completions)
+
+    def _stage(self, call, *arguments, **keywords):
+        """Make the call on the host's copies of its tensors: the first argument has the results, and one with inputs may follow."""
+        read = 1 if len(arguments) > 1 and isinstance(arguments[1], torch.Tensor | list | tuple) else 0
+        return self._staging.start(functools.partial(call, self), [*arguments, *keywords.values()], read=[read], written=[0])
 
     def own_part(self, count):
         """This rank's place in a vector of parts of `count` elements."""
@@ -57,6 +69,8 @@ class Calls:
 
     def require_list(self, tensors, like):
         """Refuse unless there is a tensor of the same type for each rank."""
+        if any(tensor.device != like.device for tensor in tensors):
+            raise OnDevice
         if len(tensors) != self.size() or any(tensor.dtype != like.dtype for tensor in tensors):
             raise Refusal(f"the list has {len(tensors)} tensors ({', '.join(map(described, tensors))}) and the single tensor has "
                           f"{described(like)}; allowed: {self.size()} tensors in the list, one for each rank, of the same type")

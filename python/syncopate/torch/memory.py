@@ -5,19 +5,23 @@ from torch.utils.dlpack import to_dlpack
 
 
 ELSEWHERE = 'for tensors on GPUs, init_process_group(backend="cpu:syncopate,cuda:nccl") uses NCCL'  # ends refusals of them
+SPARSE = "cannot be used here; allowed: all_reduce with SUM of torch.sparse_coo on the CPU; else pass tensor.to_dense()"
 
 
 class Refusal(Exception):  # noqa: N818: it becomes Misuse
     """Why a call cannot be made; it becomes Misuse once the group knows of the call."""
 
 
+class OnDevice(Exception):  # noqa: N818: it is not an error
+    """The call has a tensor that is not on the CPU, and is to be made on copies."""
+
+
 def dense(tensor):
-    """The tensor without its history. Raises Refusal for a sparse one, and for one that is not on the CPU."""
+    """The tensor without its history. Raises Refusal for a sparse one, and OnDevice for one that is not on the CPU."""
     if not tensor.is_cpu:
-        raise Refusal(f"a tensor on {tensor.device} cannot be used here; allowed: tensors on the CPU; {ELSEWHERE}")
+        raise OnDevice
     if tensor.layout is not torch.strided:
-        raise Refusal(f"a sparse tensor ({tensor.layout}) of shape {tuple(tensor.shape)} cannot be used here; allowed: "
-                      "all_reduce with SUM of torch.sparse_coo; else pass tensor.to_dense()")
+        raise Refusal(f"a sparse tensor ({tensor.layout}) of shape {tuple(tensor.shape)} {SPARSE}")
     return tensor.detach() if tensor.requires_grad else tensor
 
 

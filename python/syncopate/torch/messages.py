@@ -1,7 +1,7 @@
 """Sending and receiving, as a part of the backend."""
 
 import syncopate
-from syncopate.torch.memory import Refusal, exported, to_fill, to_send
+from syncopate.torch.memory import OnDevice, Refusal, exported, to_fill, to_send
 from syncopate.torch.reduction import movable
 from syncopate.torch.work import Pending
 
@@ -11,20 +11,25 @@ class Messages:
 
     def send(self, tensors, to, tag):
         """Start sending; several may be in progress."""
-        return self._started(self.group.start_send, to, tensors, tag, lambda tensor: (to_send(tensor), None))
+        return self._started(tensors, self.group.start_send, to, tag, lambda tensor: (to_send(tensor), None))
 
     def recv(self, tensors, from_, tag):
         """Start receiving; several may be in progress."""
-        return self._started(self.group.start_recv, from_, tensors, tag, to_fill)
+        return self._started(tensors, self.group.start_recv, from_, tag, to_fill)
 
     def recv_anysource(self, tensors, tag):
         """Refused: a message has one sender, whom its receiver names."""
         raise syncopate.Misuse("the backend syncopate does not receive from any source; name the rank")
 
-    def _started(self, start, peer, tensors, tag, memory):
+    def _started(self, tensors, start, peer, tag, memory):
         try:
-            vector, put_back = memory(tensors[0])
+            try:
+                vector, put_back = memory(tensors[0])
+            except OnDevice:
+                read, written = ([], [0]) if memory is to_fill else ([0], [])
+                return self._staging.start(self._started, [tensors, start, peer, tag, memory], read=read, written=written)
         except Refusal as refusal:  # the peer may wait for the message
             self.group.abort(str(refusal))
             raise syncopate.Misuse(str(refusal)) from refusal
+        self._staging.settle()
         return Pending([start(peer, *exported(movable(vector)[0]), tag=tag)], tensors, put_back, self._completions)

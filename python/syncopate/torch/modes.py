@@ -32,11 +32,11 @@ def _within(modes):
             for kind, (is_enabled, dtype) in autocast.items():
                 entered.enter_context(torch.autocast(kind, dtype, is_enabled, cache))
         if device != _device():
-            entered.enter_context(torch.get_device_module(_accelerator()).device(device))
+            entered.enter_context(torch.get_device_module(accelerator()).device(device))
         yield
 
 
-def _accelerator():
+def accelerator():
     """The kind of accelerators that this torch supports, None before torch 2.6 and without one."""
     found = torch.accelerator.current_accelerator() if hasattr(torch, "accelerator") else None
     return found and found.type
@@ -46,12 +46,12 @@ def _autocast():
     """By kind of device: whether autocast is enabled, and its type."""
     if not hasattr(torch, "get_autocast_dtype"):  # torch 2.4
         return {"cpu": (torch.is_autocast_cpu_enabled(), torch.get_autocast_cpu_dtype())}
-    kinds = ["cpu", *filter(None, [_accelerator()])]
+    kinds = ["cpu", *filter(None, [accelerator()])]
     return {kind: (torch.is_autocast_enabled(kind), torch.get_autocast_dtype(kind)) for kind in kinds}
 
 
 def _device():
     """The current accelerator, if this program uses accelerators."""
-    kind = _accelerator()
+    kind = accelerator()
     module = torch.get_device_module(kind) if kind else None
     return module.current_device() if module and getattr(module, "is_initialized", bool)() else None

@@ -5,6 +5,7 @@ from torch._C import _distributed_c10d as c10d
 
 from syncopate.torch.calls import Calls, all_of, collective
 from syncopate.torch.memory import Refusal, overlap, require_like, require_pairs, spread, to_fill, to_send
+from syncopate.torch.modes import accelerator
 from syncopate.torch.reduction import movable
 
 
@@ -58,10 +59,10 @@ class Moves(Calls):
         for tensors, input_ in zip(outputs, inputs, strict=True):
             self.require_list(tensors, input_)
             require_like(tensors[self.rank()], input_)
-            lengths = [tensor.numel() for tensor in tensors]
-            whole = input_.new_empty(sum(lengths))
+            lengths, own = [tensor.numel() for tensor in tensors], to_send(input_)
+            whole = own.new_empty(sum(lengths))
             pieces = whole.split(lengths)
-            pieces[self.rank()].copy_(to_send(input_))
+            pieces[self.rank()].copy_(own)
             data, width = movable(whole)
             calls.append(("allgather_v", data, {"parts": [width * length for length in lengths]}))
             finishes.append(lambda tensors=tensors, pieces=pieces: spread(pieces, tensors))
@@ -122,8 +123,14 @@ class Moves(Calls):
         return self._run([("alltoall_v", data, keywords)], outputs, opts,
                          lambda: spread(received.split(out_lengths), outputs))
 
+    @collective
     def barrier(self, opts=c10d.BarrierOptions()):  # noqa: B008
-        """Ends when every rank has called it."""
+        """Ends when every rank has called it; with `device_ids`, after what the current stream of that device has been given."""
+        if opts.device_ids and accelerator():
+            return self._staging.start_on(torch.device(accelerator(), opts.device_ids[0]), self._barrier, [opts])
+        return self._barrier(opts)
+
+    def _barrier(self, opts):
         return self._run([("barrier", None, {})], [], opts)
 
     _allgather_base, alltoall_base = all_gather_single, all_to_all_single

@@ -4,7 +4,7 @@ import torch
 from torch._C import _distributed_c10d as c10d
 
 from syncopate.torch.calls import Calls, all_of, collective
-from syncopate.torch.memory import Refusal, exported, require_like, require_pairs, to_change, to_fill, to_send
+from syncopate.torch.memory import OnDevice, Refusal, exported, require_like, require_pairs, to_change, to_fill, to_send
 from syncopate.torch.reduction import movable, native_op, premultiplied, reduced
 from syncopate.torch.work import Pending
 
@@ -37,9 +37,12 @@ class Reductions(Calls):
         """Start adding all ranks' elements; a call that its caller waits for ends with the sum."""
         if opts.reduceOp.op != c10d.ReduceOp.SUM:
             raise Refusal(f"{opts.reduceOp.op.name} of a sparse tensor; allowed: SUM")
+        if not tensor.is_cpu:
+            raise OnDevice
         own = tensor.detach().coalesce()
         counts = torch.zeros(self.size(), dtype=torch.int64, device="cpu")
         counts[self.rank()] = own._nnz()
+        self._staging.settle()
         self._called += 1
         adding = self._sparse_sums.start(self.group.start("allgather", *exported(counts)), counts, own)
 

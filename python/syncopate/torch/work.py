@@ -17,7 +17,7 @@ class Ended(Work):
 
     def __init__(self, tensors):
         super().__init__()
-        self._tensors = tensors
+        self.works, self._tensors = [], tensors
 
     def wait(self, timeout=None):
         """Nothing is left to wait for."""
@@ -54,7 +54,7 @@ class Pending(Work):
 
     def __init__(self, works, tensors, finish, completions):
         super().__init__()
-        self._works, self._tensors, self._finish = works, tensors, finish and in_callers_modes(finish)
+        self.works, self._tensors, self._finish = works, tensors, finish and in_callers_modes(finish)
         self._completions = completions
         self._once, self._future, self._error = threading.Lock(), None, None
         if finish is not None:
@@ -62,9 +62,12 @@ class Pending(Work):
 
     def wait(self, timeout=None):
         """Return when the tensors hold the result; raise the error that names the rank."""
+        return self._wait(timeout)
+
+    def _wait(self, timeout=None):
         seconds = timeout.total_seconds() if timeout else 0
         deadline = time.monotonic() + seconds
-        for work in self._works:
+        for work in self.works:
             if seconds <= 0:
                 work.wait()
             elif not work.wait_for(max(deadline - time.monotonic(), 0)):
@@ -74,17 +77,17 @@ class Pending(Work):
 
     def is_completed(self):
         """Whether the operation has ended, well or not; then the tensors hold the result."""
-        if not all(work.ready() for work in self._works):
+        if not all(work.ready() for work in self.works):
             return False
         self.is_success()
         return True
 
     def is_success(self):
         """Whether the operation has ended without an error."""
-        if not all(work.ready() for work in self._works):
+        if not all(work.ready() for work in self.works):
             return False
         try:
-            return self.wait()
+            return self._wait()
         except Exception:  # noqa: BLE001: `wait` raises it to who asks for it
             return False
 
@@ -102,11 +105,14 @@ class Pending(Work):
         with self._once:
             if self._future is None:
                 self._deferred = raising.Deferred()
-                begun = torch.futures.Future()
+                begun = self._promise()
                 self._future = begun.then(self._value)
                 complete = in_callers_modes(begun.set_result)
-                self._works[-1].then(lambda _: self._later(complete, None))
+                self.works[-1].then(lambda _: self._later(complete, None))
         return self._future
+
+    def _promise(self):
+        return torch.futures.Future()
 
     def _value(self, _):
         with self._deferred:
@@ -121,7 +127,7 @@ class Pending(Work):
 
     def _end_quietly(self):
         try:
-            self.wait()
+            self._wait()
         except Exception:  # noqa: BLE001: `wait` raises it to every caller
             pass
 
@@ -154,7 +160,7 @@ def _future_for_torch(work):
         _question.answer = work
         return _placeholder
     # torch's built-in hook that compresses to float16 demands a list of tensors as C++ knows it.
-    needs_list = any(tensor.dtype == torch.float16 for tensor in work.result())
+    needs_list = any(tensor.dtype == torch.float16 and tensor.is_cpu for tensor in work.result())
     return _as_list(work.future(), work.result()) if needs_list else work.future()
 
 
