@@ -22,11 +22,12 @@ OPTIONS = {"find_unused_parameters": {"find_unused_parameters": True}, "static_g
 
 
 def begin(rank, size, store):
-    """The process group; the pretended accelerator has a backend of its own."""
+    """The process group; only the library's own backend takes tensors of the pretended accelerator."""
     if DEVICE == "emu":
-        from device import emu, process_group  # noqa: PLC0415: where it is built
-        assert emu and process_group
-    backend = {"emu": "staged", "cpu": "gloo"}.get(DEVICE, f"cpu:gloo,{DEVICE}:gloo")
+        from device import emu  # noqa: PLC0415: where it is built
+        assert emu
+        syncopate.torch.register()
+    backend = {"emu": "syncopate", "cpu": "gloo"}.get(DEVICE, f"cpu:gloo,{DEVICE}:gloo")
     dist.init_process_group(backend, init_method=store, rank=rank, world_size=size)
 
 
