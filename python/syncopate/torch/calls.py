@@ -32,7 +32,8 @@ class Calls:
 
         A call that its caller waits for at once runs on the caller's own thread.
         """
-        self._staging.settle()
+        if self._staging.is_used:  # a call costs a fiftieth of a small all-reduce
+            self._staging.settle()
         self._called += 1
         group = self.group
         if opts is not None and not getattr(opts, "asyncOp", True):
@@ -69,9 +70,9 @@ class Calls:
 
     def require_list(self, tensors, like):
         """Refuse unless there is a tensor of the same type for each rank."""
-        if any(tensor.device != like.device for tensor in tensors):
-            raise OnDevice
-        if len(tensors) != self.size() or any(tensor.dtype != like.dtype for tensor in tensors):
+        if len(tensors) != self.size() or any(tensor.dtype != like.dtype or tensor.is_cpu != like.is_cpu for tensor in tensors):
+            if len({tensor.is_cpu for tensor in (like, *tensors)}) > 1:
+                raise OnDevice
             raise Refusal(f"the list has {len(tensors)} tensors ({', '.join(map(described, tensors))}) and the single tensor has "
                           f"{described(like)}; allowed: {self.size()} tensors in the list, one for each rank, of the same type")
 

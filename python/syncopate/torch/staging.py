@@ -24,6 +24,7 @@ class Staging:
         self._abort, self._completions = abort, completions
         self._lanes = {}  # by device
         self._thread = self._ident = self._last = None  # _last: a weak reference to the future of the last call
+        self.is_used = False
 
     def settle(self):
         """Return when all calls until now have been made on the host; on the thread itself at once."""
@@ -51,7 +52,7 @@ class Staging:
             self._abort(str(error))  # other ranks do not know of an error of this device
             raise
         if self._thread is None:
-            self._thread = Threads(1)
+            self._thread, self.is_used = Threads(1), True
             self._ident = self._thread.submit(threading.get_ident).result()
         made = self._thread.submit(in_callers_modes(self._make), copies, call, on_host)
         self._last = weakref.ref(made)
