@@ -107,7 +107,7 @@ class GeneratorCoder final : public compress::Coder {
       nb::list list;
       for (const nb::object& tensor : objects_->tensors) list.append(tensor);
       objects_->generator = codec_.rounds_function()(list, CodecStep{info, settings_.numbers});
-      if (!PyGen_Check(objects_->generator.ptr()))
+      if (!nb::isinstance(objects_->generator, nb::module_::import_("types").attr("GeneratorType")))
         throw Misuse(fmt::format("{} returned {}; allowed: a generator, from a function that yields rounds", who_,
                                  nb::cast<std::string>(nb::repr(objects_->generator.type()))));
       if (auto round = go_on(nb::none())) return codec_.decodes_alone ? alone(*std::move(round), wire) : *round;

@@ -46,7 +46,8 @@ constexpr const char* kJoinDoc =
 std::shared_ptr<Group> shared(std::unique_ptr<Group> group, const Origin& origin) {
   return {group.release(), [calling = origin.calling](Group* left) {
             if (*calling == std::this_thread::get_id()) return std::thread([left] { delete left; }).detach();
-            if (PyGILState_Check() == 0) return delete left;
+            if (PyGILState_GetThisThreadState() == nullptr) return delete left;  // a thread of the library
+            const nb::gil_scoped_acquire acquire;                                // which this thread may have
             const nb::gil_scoped_release release;
             delete left;
           }};

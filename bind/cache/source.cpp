@@ -2,6 +2,7 @@
 #include "cache/source.hpp"
 
 #include <fmt/format.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
@@ -22,25 +23,15 @@ constexpr const char* kSourceDoc =
     "another contiguous buffer. `read` is called on several threads. version: a number that changes if the contents "
     "do. bytes_per_second > 0 limits the rate of all reads together, to emulate a network file system.";
 
-/// The bytes of an object with the buffer protocol, contiguous.
-class View final {
- public:
-  View(nb::handle object, std::size_t record) {
-    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) == 0) return;
-    PyErr_Clear();
-    throw Misuse(fmt::format("record {}: read returned {}; allowed: bytes, or another contiguous buffer", record,
-                             nb::cast<std::string>(nb::repr(object.type()))));
-  }
-  ~View() { PyBuffer_Release(&view_); }
-  View(const View&) = delete;
-  View& operator=(const View&) = delete;
+/// The memory of an array on the CPU, or of another object with the buffer protocol.
+using View = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
-  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(view_.len); }
-  [[nodiscard]] const void* data() const noexcept { return view_.buf; }
-
- private:
-  Py_buffer view_{};
-};
+View view_of(nb::handle object, std::size_t record) {
+  View view;
+  if (nb::try_cast(object, view, false) && view.is_valid()) return view;
+  throw Misuse(fmt::format("record {}: read returned {}; allowed: bytes, or another contiguous buffer", record,
+                           nb::cast<std::string>(nb::repr(object.type()))));
+}
 
 std::vector<std::uint32_t> checked_sizes(const std::vector<std::uint64_t>& sizes) {
   std::vector<std::uint32_t> checked;
@@ -81,9 +72,9 @@ PythonSource::PythonSource(nb::callable read, std::vector<std::uint32_t> bytes, 
 void PythonSource::read(std::size_t record, std::span<std::byte> into) const {
   with_gil(name(record), [&] {
     const nb::object returned = (*read_)(record);
-    const View view(returned, record);
-    if (view.size() != into.size())
-      throw Corrupt(fmt::format("record {} has {} bytes, and its size was {}", record, view.size(), into.size()));
+    const View view = view_of(returned, record);
+    if (view.nbytes() != into.size())
+      throw Corrupt(fmt::format("record {} has {} bytes, and its size was {}", record, view.nbytes(), into.size()));
     if (!into.empty()) std::memcpy(into.data(), view.data(), into.size());
   });
 }
