@@ -162,6 +162,28 @@ class OneServer {
   ServerTables tables{0, 1 << 20, [this](Outgoing outgoing) { sent.push_back(std::move(outgoing)); }};
 };
 
+/// A mark that ends no wait is answered to no worker, so that a meeting of N workers costs N messages, and not N
+/// squared.
+TEST(AServer, AcknowledgesAMeetingOnceToEachOf4096Workers) {
+  constexpr std::size_t kWorkers = 4096;
+  OneServer server(true);
+  server.setup.workers = kWorkers;
+  for (std::size_t worker = 0; worker < kWorkers; ++worker) server.set_up(worker, 1 + worker, true);
+  EXPECT_EQ(server.sent.size(), kWorkers) << "a welcome each";
+  std::uint64_t number = 0;
+  for (const Clock steps : {0, 20}) {
+    server.sent.clear();
+    ++number;
+    for (std::size_t worker = 0; worker < kWorkers; ++worker)
+      server.tables.receive(worker, {.kind = MessageKind::mark_rows, .first = 1, .last = steps, .version = number});
+    EXPECT_EQ(server.sent.size(), kWorkers) << steps;
+    for (const Outgoing& outgoing : server.sent) EXPECT_EQ(outgoing.message.version, number);
+  }
+  server.sent.clear();
+  for (std::size_t worker = 1; worker < kWorkers; ++worker) server.tables.leave(worker);
+  EXPECT_TRUE(server.sent.empty()) << "no worker waits";
+}
+
 TEST(AServer, TakesTheImageThatAProcessAllowsByItsFirstStep) {
   OneServer server(true);
   server.set_up(0, 1, true);

@@ -14,22 +14,27 @@ void RowMarks::apply(std::size_t worker, const Message& push) {
   ++own.applied;
   if (push.kind != MessageKind::mark_rows) return;
   own.ended = std::max(own.ended, push.last);
-  if (push.first == 0) return;
-  if (push.last > 0)
-    own.met = std::max(own.met, push.last);
-  else
-    ++own.meetings;
+  if (push.first != 0 && push.last > 0) own.met = std::max(own.met, push.last);
+  if (push.first != 0 && push.last == 0) ++own.meetings;
+  find_common();
 }
 
 void RowMarks::join(std::size_t worker, Clock from, std::uint64_t process) {
   come_back(worker);
   workers_[worker] = {.process = process, .meetings = workers_[worker].meetings, .ended = std::max(from, Clock{0})};
+  find_common();
+}
+
+void RowMarks::leave(std::size_t worker) {
+  workers_[worker].takes_part = false;
+  find_common();
 }
 
 void RowMarks::come_back(std::size_t worker) {
   if (workers_[worker].takes_part) return;
   workers_[worker].meetings = newest_meeting();
   workers_[worker].takes_part = true;
+  find_common();
 }
 
 std::uint64_t RowMarks::newest_meeting() const noexcept {
@@ -39,19 +44,21 @@ std::uint64_t RowMarks::newest_meeting() const noexcept {
   return newest;
 }
 
-bool RowMarks::has_met(std::size_t worker) const noexcept {
-  const Worker& own = workers_[worker];
-  return std::ranges::all_of(workers_, [&](const Worker& other) {
-    return !other.takes_part || (other.meetings >= own.meetings && other.ended >= own.met);
-  });
+void RowMarks::find_common() {
+  common_.reset();
+  for (const Worker& worker : workers_) {
+    if (!worker.takes_part) continue;
+    if (!common_) common_ = {worker.meetings, worker.ended};
+    common_ = {std::min(common_->meetings, worker.meetings), std::min(common_->ended, worker.ended)};
+  }
 }
 
-std::optional<Clock> RowMarks::ended() const noexcept {
-  std::optional<Clock> least;
-  for (const Worker& worker : workers_)
-    if (worker.takes_part) least = std::min(least.value_or(worker.ended), worker.ended);
-  return least;
+bool RowMarks::has_met(std::size_t worker) const noexcept {
+  const Worker& own = workers_[worker];
+  return !common_ || (common_->meetings >= own.meetings && common_->ended >= own.met);
 }
+
+std::optional<Clock> RowMarks::ended() const noexcept { return common_ ? std::optional(common_->ended) : std::nullopt; }
 
 void RowMarks::write_to(std::string& bytes) const {
   for (const Worker& worker : workers_)
@@ -78,6 +85,7 @@ void RowMarks::read_from(base::ConstBytes bytes) {
     for (const Clock step : {worker.ended, worker.met})
       if (step < 0 || step > kMostClock) throw Corrupt(fmt::format("a mark of rows has the step {}", step));
   }
+  find_common();
 }
 
 }  // namespace syncopate::server

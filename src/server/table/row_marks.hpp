@@ -15,7 +15,7 @@ namespace syncopate::server {
 /// wire.
 class RowMarks final {
  public:
-  RowMarks(std::size_t workers, Clock first_step) : workers_(workers, {.ended = first_step}) {}
+  RowMarks(std::size_t workers, Clock first_step) : workers_(workers, {.ended = first_step}) { find_common(); }
 
   [[nodiscard]] std::uint64_t applied_of(std::size_t worker) const noexcept { return workers_[worker].applied; }
   /// The process whose pushes are counted; 0: none has joined.
@@ -26,10 +26,18 @@ class RowMarks final {
   /// others wait for it as they waited for the previous one.
   void join(std::size_t worker, Clock from, std::uint64_t process);
   /// The others no longer wait for the worker.
-  void leave(std::size_t worker) { workers_[worker].takes_part = false; }
+  void leave(std::size_t worker);
   /// The same process as before: if it had left, the others wait for it again: for its mark of every step that they
   /// have not ended together, and from the next of the other meetings on.
   void come_back(std::size_t worker);
+  /// The meetings and the steps that every worker that takes part has come to.
+  struct Common {
+    std::uint64_t meetings = 0;
+    Clock ended = 0;
+    [[nodiscard]] bool operator==(const Common&) const = default;
+  };
+  /// None if no worker takes part. While it does not change, no other worker's wait ends by a worker's mark.
+  [[nodiscard]] const std::optional<Common>& common() const noexcept { return common_; }
   /// Whether every worker that takes part has come to this worker's last meetings.
   [[nodiscard]] bool has_met(std::size_t worker) const noexcept;
   [[nodiscard]] bool takes_part(std::size_t worker) const noexcept { return workers_[worker].takes_part; }
@@ -51,8 +59,10 @@ class RowMarks final {
     Clock met = 0;               ///< number of steps of its last meeting that has one
   };
   [[nodiscard]] std::uint64_t newest_meeting() const noexcept;
+  void find_common();
 
   std::vector<Worker> workers_;
+  std::optional<Common> common_;
 };
 
 }  // namespace syncopate::server

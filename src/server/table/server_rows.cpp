@@ -51,10 +51,11 @@ void ServerTables::send_rows(RowTable& table, std::size_t worker, const Message&
 
 void ServerTables::take_push(Job& job, std::uint32_t index, RowTable& table, std::size_t worker,
                              const Message& message) {
+  const auto before = table.marks().common();
   const RowTable::Taken taken = table.push(worker, message);
   if (taken == RowTable::Taken::early) return;
   if (taken == RowTable::Taken::applied) log_.append({.event = Event::push_rows, .worker = worker, .message = message});
-  if (taken == RowTable::Taken::applied && message.kind == MessageKind::mark_rows) return end_wait(job, index, table);
+  if (table.marks().common() != before) return end_wait(job, index, table);
   if (table.marks().has_met(worker)) send_pushed(index, table, worker);
 }
 
@@ -64,7 +65,8 @@ void ServerTables::send_pushed(std::uint32_t index, RowTable& table, std::size_t
              {.kind = MessageKind::pushed, .block = index, .version = table.marks().applied_of(worker)}});
 }
 
-/// Marks have changed: takes the image that is due, then acknowledges the marks of all workers that have met.
+/// The workers' common marks have changed: takes the image that is due, then acknowledges the marks of all workers that
+/// have met.
 void ServerTables::end_wait(Job& job, std::uint32_t index, RowTable& table) {
   if (image_every_ > 0) take_image(job, index, table);
   for (std::size_t worker = 0; worker < job.setup.workers; ++worker)
@@ -77,6 +79,7 @@ void ServerTables::meet_rows(Job& job, std::size_t worker, const Message& setup)
   const Clock from = std::max(setup.first, job.setup.first_step);
   for (std::uint32_t index = 0; index < job.rows.size(); ++index)
     job.rows[index]->table.with([&](auto& table) {
+      const auto before = table->marks().common();
       if (setup.last != 0)
         table->marks().join(worker, from, setup.version);
       else
@@ -84,16 +87,17 @@ void ServerTables::meet_rows(Job& job, std::size_t worker, const Message& setup)
       log_.append({.event = setup.last != 0 ? Event::join_rows : Event::come_back_rows,
                    .worker = worker,
                    .message = {.block = index, .first = from, .version = setup.version}});
-      end_wait(job, index, *table);
+      if (table->marks().common() != before) end_wait(job, index, *table);
     });
 }
 
 void ServerTables::leave_rows(Job& job, std::size_t worker) {
   for (std::uint32_t index = 0; index < job.rows.size(); ++index)
     job.rows[index]->table.with([&](auto& table) {
+      const auto before = table->marks().common();
       table->marks().leave(worker);
       log_.append({.event = Event::leave_rows, .worker = worker, .message = {.block = index}});
-      end_wait(job, index, *table);
+      if (table->marks().common() != before) end_wait(job, index, *table);
     });
 }
 
