@@ -26,7 +26,7 @@ class Servers final {
     for (std::size_t index = 0; index < count; ++index) {
       options.index = index;
       options.addresses = {options.servers[index]};
-      options.log.level = LogLevel::error;
+      options.log.level = options.log.level.value_or(LogLevel::error);
       options_.push_back(options);
       servers_.push_back(Server::start(options));
     }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +26,7 @@ constexpr base::Duration kBound = 6s;
 struct Received {
   std::vector<Relayed> all{};
   bool is_closed = false, has_ended = false;
-  std::function<void()> at_first_record{};  ///< called once, by the stream's `send`
+  std::function<void()> at_first_record{};  ///< called once, by the stream's `send`, whose caller gets what it throws
 
   [[nodiscard]] bool has(RelayKind kind) const { return !all.empty() && all.back().kind == kind; }
 };
@@ -178,6 +179,25 @@ TEST_F(Keeper, HandsEverythingOverAgainIfTheStreamIsReplacedMeanwhile) {
   EXPECT_EQ(third.received.all.size(), other.received.all.size() + 1);
   turn_after(0s);
   EXPECT_EQ(third.received.all.size(), other.received.all.size() + 1);
+}
+
+TEST_F(Keeper, NamesTheServerAndTheCauseIfItCannotHandOver) {
+  healthy.die();
+  other.claim(keeper, RelayKind::claim_empty);
+  other.received.at_first_record = [] { throw std::bad_alloc(); };
+  try {
+    keeper.turn();
+    FAIL() << "it handed over";
+  } catch (const SystemFailure& error) {
+    EXPECT_NE(std::string(error.what()).find("server 0 "), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(std::bad_alloc().what()), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(other.received.has(RelayKind::record)) << "without `holds` it does not serve";
+  other.die();
+  Process third{.number = 3};
+  third.claim(keeper, RelayKind::claim_empty);
+  turn_after(0s);
+  expect_server(third);
 }
 
 TEST_F(Keeper, RefusesARecordThatComesBeforeAllTablesAreHandedOver) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <functional>
+#include <new>
 #include <thread>
 
 #include "sanitized.hpp"
@@ -216,6 +217,24 @@ TEST(AServer, ThatWasLostWithItsReplicaSaysSo) {
   servers.start(1);
   const std::string error = error_of(*all[0]);
   EXPECT_NE(error.find("server 0 has lost its tables"), std::string::npos) << error;
+}
+
+TEST(AServer, ThatCannotHandOverTablesEndsTheJobOfEveryWorker) {
+  const auto lacks_memory = [](LogLevel, std::string_view line) {
+    if (line.find("restores its tables from their replica") != std::string_view::npos) throw std::bad_alloc();
+  };
+  Servers servers(2, {.addresses = {}, .replicas = 1, .log = {.level = LogLevel::warning, .sink = lacks_memory}});
+  const auto all = programs(servers, {.servers = {}, .workers = 1, .timeout = 20s});
+  all[0]->start();
+  all[0]->step();
+  while (!servers.are_replicated()) std::this_thread::yield();
+  servers.stop(0);
+  servers.start(0);
+  const std::string error = error_of(*all[0]);
+  for (const std::string_view part : {"server 1 at ", "server 0 cannot restore its tables", std::bad_alloc().what()})
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  EXPECT_THROW(static_cast<void>(servers[1].wait_for_end(0s)), SystemFailure);
+  EXPECT_FALSE(servers[0].status().serves);
 }
 
 TEST(AServer, ThatWasLostWithoutAReplicaSaysSo) {

@@ -138,7 +138,7 @@ void ReplicaKeeper::turn() {
 
 /// Sends without the lock, which `count` and the callbacks need: the images of gigabytes take long. The tables do not
 /// change meanwhile, because records are refused while `is_due_`. A stream that has ended meanwhile drops the rest, and
-/// a later one is due itself.
+/// a later one is due itself. After an error `is_due_` remains: the successor, which has a part, never serves.
 void ReplicaKeeper::hand_over() {
   base::Lock lock(mutex_);
   if (!is_due_) return;
@@ -146,9 +146,15 @@ void ReplicaKeeper::hand_over() {
   const auto stream = stream_;
   const auto tables = tables_;
   lock.unlock();
-  log_.write(LogLevel::warning, fmt::format("server {} restores its tables from their replica here", server_));
-  const auto send = [&](Relayed part) { stream->send(0, head_of(part), std::move(part.message.body)); };
-  static_cast<void>(tables->hand_over([&](const Record& record) { each_part(record, send); }));
+  try {
+    log_.write(LogLevel::warning, fmt::format("server {} restores its tables from their replica here", server_));
+    const auto send = [&](Relayed part) { stream->send(0, head_of(part), std::move(part.message.body)); };
+    static_cast<void>(tables->hand_over([&](const Record& record) { each_part(record, send); }));
+  } catch (const std::exception& error) {
+    throw SystemFailure(fmt::format(
+        "server {} cannot restore its tables from their replica here: {}; restart all servers, then the workers",
+        server_, error.what()));
+  }
   lock.lock();
   if (life != life_) return;
   is_due_ = false;

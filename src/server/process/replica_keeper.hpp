@@ -28,7 +28,8 @@ class ReplicaKeeper final {
   /// the current one.
   [[nodiscard]] streams::StreamEvents accept(std::unique_ptr<streams::Stream> stream);
   /// Call it repeatedly: admits or refuses who waits, hands over, and ends streams that are closed, which callbacks
-  /// must not do.
+  /// must not do. Throws SystemFailure, with the server and the cause, if the tables cannot be handed over: the process
+  /// that claims the server then has a part of them and never serves, so the job is to end.
   void turn();
   /// This process ends: ends the streams in order.
   void end();

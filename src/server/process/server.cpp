@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/fork.hpp"
 #include "base/guarded.hpp"
@@ -213,8 +214,8 @@ class Server::Impl {
     }
   }
 
-  /// A component of the catalogue has thrown `error`, the current exception. The tables may have half of a change, so
-  /// the job ends.
+  /// The job ends by `error`, the current exception: a component of the catalogue has thrown it, and the tables may
+  /// have half of a change; or the keeper has. A worker puts the server's name and address before the text.
   void fail(const std::exception& error) {
     broken_.with([&](std::string& text) { text = error.what(); });
     slots_.fail(std::current_exception());
@@ -276,12 +277,17 @@ class Server::Impl {
                                                          newcomer->worker))));
   }
 
-  /// Runs on: `keeper_`.
+  /// Runs on: `keeper_`. The first error ends the job. Afterwards streams still end here, and workers are refused.
   void keep(const std::stop_token& stop) {
+    bool is_whole = true;
     while (!stop.stop_requested()) {
-      for (const std::size_t worker : slots_.turn(workers())) leave(worker);
-      seat_newcomers();
-      if (replica_) replica_->turn();
+      try {
+        for (const std::size_t worker : slots_.turn(workers())) leave(worker);
+        seat_newcomers();
+        if (replica_ && is_whole) replica_->turn();
+      } catch (const std::exception& error) {
+        if (std::exchange(is_whole, false)) fail(error);
+      }
     }
   }
 
