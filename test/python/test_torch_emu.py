@@ -103,6 +103,7 @@ def test_freed_memory_has_no_values_for_a_stream_that_nobody_recorded():
             if records:
                 values.record_stream(stream)
             del values
+            torch.empty(1, device="emu")  # the next allocation in the memory's own stream
             stream.synchronize()
         assert torch.equal(host, VALUES) if records else host.isnan().all()
 

@@ -82,6 +82,7 @@ def results(rank, size):
     third = dist.all_reduce(second, async_op=True).get_future().wait()[0] * 2
     gathered = torch.empty(size * COUNT, device=DEVICE)
     work = dist.all_gather_into_tensor(gathered, third.clone(), async_op=True)
+    torch.empty(COUNT, device=DEVICE)  # gets the memory of the clone if it is free
     work.wait()
     last = dist.all_reduce(gathered.clone(), async_op=True)
     others = [torch.zeros(COUNT, device=DEVICE) for _ in range(3)]  # memory that was freed too early

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace device {
@@ -50,24 +51,34 @@ void quarantine(Block* block) {
   }
 }
 
-// A caching allocator gives the memory to the next task of its stream; streams of record_stream come before.
+struct Freed {
+  Block* block;
+  std::vector<std::shared_ptr<Mark>> others;  // of the streams of record_stream, which come before
+};
+auto& freed = *new std::map<std::pair<int, int64_t>, std::vector<Freed>>;  // by device and stream; under blocks_mutex
+
 void release(void* context) {
   auto* block = static_cast<Block*>(context);
-  std::vector<std::shared_ptr<Mark>> others;
-  {
-    std::lock_guard lock(blocks_mutex);
-    blocks.erase(block->real);
-    for (const int64_t id : block->others) {
-      others.push_back(std::make_shared<Mark>());
-      others.back()->record(queue(block->device, id));
-    }
+  std::lock_guard lock(blocks_mutex);
+  blocks.erase(block->real);
+  in_use -= block->bytes;
+  Freed one{block, {}};
+  for (const int64_t id : block->others) {
+    one.others.push_back(std::make_shared<Mark>());
+    one.others.back()->record(queue(block->device, id));
   }
-  queue(block->device, block->stream).put([block, others] {
-    for (const auto& other : others) other->wait(1);
-    std::memset(block->real, kPoison, block->bytes);
-    in_use -= block->bytes;
-    quarantine(block);
-  });
+  freed[{block->device, block->stream}].push_back(std::move(one));
+}
+
+// A caching allocator gives freed memory to the next allocation in its stream. Other streams may use it until then:
+// FSDP frees gradients that another stream still reads, and lets this stream wait for that one before it allocates.
+void reuse(int device, int64_t stream) {
+  for (auto& [block, others] : std::exchange(freed[{device, stream}], {}))
+    queue(device, stream).put([block, others] {
+      for (const auto& other : others) other->wait(1);
+      std::memset(block->real, kPoison, block->bytes);
+      quarantine(block);
+    });
 }
 
 struct DeviceMemory final : c10::Allocator {
@@ -78,6 +89,7 @@ struct DeviceMemory final : c10::Allocator {
     std::lock_guard lock(blocks_mutex);
     blocks[block->real] = block;
     in_use += bytes;
+    reuse(block->device, block->stream);
     return {reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(block->real) | kDeviceBit), block, &release, device};
   }
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
