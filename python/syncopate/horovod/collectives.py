@@ -9,6 +9,7 @@ import syncopate
 from syncopate.horovod.on_host import OnHost
 from syncopate.torch.moves import Moves
 from syncopate.torch.reducing import Reductions
+from syncopate.torch.staging import Staging
 
 _SYNCHRONIZING = {"allreduce", "allgather", "allgather_v", "barrier"}  # they end after every rank has begun them
 _REPEATED = ("op", "root", "parts", "name")  # arguments that a joined rank needs
@@ -24,6 +25,7 @@ class Collectives(Reductions, Moves):
         self.group, self.journal = group, journal
         self._ranks, self._left = ranks, left
         self._completions = ThreadPoolExecutor(1, thread_name_prefix="syncopate.horovod")
+        self._staging = Staging(group.abort, self._completions)  # not used: `call` copies tensors of an accelerator
         self._called = 0
         self._lock, self._name = threading.RLock(), ""  # the lock guards the name and the order of calls
 
