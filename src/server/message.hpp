@@ -32,7 +32,7 @@ enum class MessageKind : std::uint8_t {
   restore_rows,  ///< numbered as a push; body: rows with their state (RowLayout), for the table to take those it lacks
   mark_rows,     ///< numbered as a push; `last`: the earlier ones are all of this number of steps; 0: of unknown steps.
                  ///< `first`: 1 if the worker meets the others: answered when all have marked that step, or, without
-                 ///< one, come to as many meetings (RowMarks)
+                 ///< one, come to this begin or end of a visit (RowMarks). `step`: its number; 0: the next one
   visit_rows,    ///< `block`: a table of rows; `first`: a slab of it; `least`, `version`: as of pull_rows
   // From a server:
   welcome,  ///< the setup is accepted. `least`: the newest step of any block; `last`: of this worker; `first`: the

@@ -16,7 +16,11 @@ class OfMarks : public testing::Test {
   void mark(std::size_t worker, Clock steps) {
     marks_.apply(worker, {.kind = MessageKind::mark_rows, .first = 1, .last = steps});
   }
-  void meet(std::size_t worker) { mark(worker, 0); }
+  /// `number` 0: without lockstep, where the server counts.
+  void begin(std::size_t worker, Clock number = 0) {
+    marks_.apply(worker, {.kind = MessageKind::mark_rows, .first = 1, .step = number});
+  }
+  void end(std::size_t worker, Clock number = 0) { begin(worker, number == 0 ? 0 : number + 1); }
   /// The workers that have met, in binary: worker 0 is the last digit.
   [[nodiscard]] int met() const {
     int met = 0;
@@ -89,22 +93,145 @@ TEST_F(OfMarks, WorkersDoNotWaitForOneThatLeaves) {
   EXPECT_EQ(marks_.ended(), std::nullopt);
 }
 
-TEST_F(OfMarks, MeetingsWithoutAStepAreCountedFromTheReturnOn) {
+TEST_F(OfMarks, VisitsAreCountedFromTheReturnOn) {
   marks_.leave(2);
-  for (const std::size_t worker : {0, 1}) meet(worker);
+  for (const std::size_t worker : {0, 1}) begin(worker);
   EXPECT_EQ(met(), 0b111);
+  for (const std::size_t worker : {0, 1}) end(worker);
   for (const bool joins : {false, true}) {
     if (joins)
       marks_.join(2, 0, 7);
     else
       marks_.come_back(2);
-    EXPECT_EQ(met(), 0b111) << "that meeting was without it";
-    meet(0);
+    EXPECT_EQ(met(), 0b111) << "that visit was without it";
+    begin(0);
     EXPECT_EQ(met(), 0b110);
-    for (const std::size_t worker : {1, 2}) meet(worker);
+    for (const std::size_t worker : {1, 2}) begin(worker);
+    EXPECT_EQ(met(), 0b111);
+    for (const std::size_t worker : {0, 1}) end(worker);
+    EXPECT_EQ(met(), 0b100);
+    end(2);
     EXPECT_EQ(met(), 0b111);
     marks_.leave(2);
   }
+}
+
+constexpr Clock kVisit = 41, kNextVisit = 61;  ///< numbers of begins, in lockstep
+
+TEST_F(OfMarks, AWorkerThatReturnsDuringAVisitDoesNotEndItByItsBegin) {
+  marks_.leave(2);
+  for (const std::size_t worker : {0, 1}) begin(worker);
+  marks_.come_back(2);
+  begin(2);  // of the next visit
+  EXPECT_EQ(met(), 0b011);
+  end(0);
+  EXPECT_EQ(met(), 0b010) << "worker 1 is inside";
+  end(1);
+  EXPECT_EQ(met(), 0b011);
+  for (const std::size_t worker : {0, 1}) begin(worker);
+  EXPECT_EQ(met(), 0b111);
+  for (const std::size_t worker : {0, 1, 2}) end(worker);
+  EXPECT_EQ(met(), 0b111);
+}
+
+TEST_F(OfMarks, InLockstepAWorkerThatReturnsDuringAVisitComesToThatVisit) {
+  marks_.leave(2);
+  for (const std::size_t worker : {0, 1}) begin(worker, kVisit);
+  marks_.come_back(2);
+  begin(2, kVisit);
+  EXPECT_EQ(met(), 0b111);
+  end(2, kVisit);
+  EXPECT_EQ(met(), 0b011) << "others are inside";
+  for (const std::size_t worker : {0, 1}) end(worker, kVisit);
+  EXPECT_EQ(met(), 0b111);
+  begin(0, kNextVisit);
+  EXPECT_EQ(met(), 0b110);
+  for (const std::size_t worker : {1, 2}) begin(worker, kNextVisit);
+  EXPECT_EQ(met(), 0b111);
+}
+
+TEST_F(OfMarks, AWorkerThatIsGivenUpInsideAVisitEndsThatVisitWhenItReturns) {
+  for (const Clock number : {Clock{0}, kVisit})
+    for (const bool are_in_next : {false, true}) {
+      marks_ = {3, 0};
+      for (const std::size_t worker : {0, 1, 2}) begin(worker, number);
+      marks_.leave(2);
+      for (const std::size_t worker : {0, 1}) end(worker, number);
+      const Clock next = number == 0 ? 0 : kNextVisit;
+      const auto others_begin = [&] {
+        for (const std::size_t worker : {0, 1}) begin(worker, next);
+      };
+      if (are_in_next) others_begin();
+      marks_.come_back(2);
+      end(2, number);
+      EXPECT_EQ(met(), 0b111) << "it waits for none, and none for it";
+      if (!are_in_next) {
+        others_begin();
+        EXPECT_EQ(met(), 0b100);
+        begin(2, next);
+      }
+      for (const std::size_t worker : {0, 1}) end(worker, next);
+      EXPECT_EQ(met(), are_in_next ? 0b111 : 0b100);
+    }
+}
+
+TEST_F(OfMarks, AWorkerThatReturnsMakesItsVisitsThatOthersMadeMeanwhileWithoutThem) {
+  begin(2);
+  marks_.leave(2);
+  for (int visit = 0; visit < 2; ++visit)
+    for (int ends = 0; ends < 2; ++ends)
+      for (const std::size_t worker : {0, 1}) begin(worker);
+  marks_.come_back(2);
+  for (int marks = 0; marks < 3; ++marks) {
+    end(2);
+    EXPECT_EQ(met(), 0b111);
+  }
+  begin(2);
+  EXPECT_EQ(met(), 0b011) << "the next visit is of all";
+}
+
+TEST_F(OfMarks, AWorkerThatReturnsIntoItsVisitIsAwaited) {
+  for (const Clock number : {Clock{0}, kVisit}) {
+    marks_ = {3, 0};
+    for (const std::size_t worker : {0, 1, 2}) begin(worker, number);
+    marks_.leave(2);
+    marks_.come_back(2);
+    for (const std::size_t worker : {0, 1}) end(worker, number);
+    EXPECT_EQ(met(), 0b100);
+    end(2, number);
+    EXPECT_EQ(met(), 0b111);
+  }
+}
+
+TEST_F(OfMarks, AProcessThatReplacesAnotherOneDuringAVisitIsNoPartOfIt) {
+  for (const Clock number : {Clock{0}, kVisit})
+    for (const bool has_left : {false, true}) {
+      marks_ = {3, 0};
+      marks_.join(2, 0, 7);
+      for (const std::size_t worker : {0, 1, 2}) begin(worker, number);
+      if (has_left) marks_.leave(2);
+      marks_.join(2, 0, 8);
+      EXPECT_EQ(met(), 0b111);
+      for (const std::size_t worker : {0, 1}) end(worker, number);
+      EXPECT_EQ(met(), 0b111);
+      const Clock next = number == 0 ? 0 : kNextVisit;
+      begin(2, next);
+      EXPECT_EQ(met(), 0b011);
+      for (const std::size_t worker : {0, 1}) begin(worker, next);
+      EXPECT_EQ(met(), 0b111);
+      for (const std::size_t worker : {0, 1}) end(worker, next);
+      EXPECT_EQ(met(), 0b100);
+    }
+}
+
+TEST_F(OfMarks, AWorkersFirstProcessIsAwaitedByAVisitThatHasBegun) {
+  for (const std::size_t worker : {0, 1}) begin(worker);
+  for (int repeats = 0; repeats < 2; ++repeats) {
+    marks_.join(2, 0, 7);
+    EXPECT_EQ(met(), 0b100);
+  }
+  begin(2);
+  EXPECT_EQ(met(), 0b111);
 }
 
 TEST_F(OfMarks, AMarkOfStepsAloneIsAwaitedByNoWorker) {
@@ -116,7 +243,7 @@ TEST_F(OfMarks, AMarkOfStepsAloneIsAwaitedByNoWorker) {
 TEST_F(OfMarks, AnImageContinuesTheMeetings) {
   marks_.join(2, 3, 7);
   mark(0, 20);
-  meet(1);
+  begin(1);
   std::string bytes;
   marks_.write_to(bytes);
   EXPECT_EQ(bytes.size(), marks_.written_bytes());
@@ -126,8 +253,31 @@ TEST_F(OfMarks, AnImageContinuesTheMeetings) {
   EXPECT_EQ(marks_.process_of(2), 7U);
   EXPECT_EQ(marks_.applied_of(0), 1U);
   for (const std::size_t worker : {1, 2}) mark(worker, 20);
-  for (const std::size_t worker : {0, 2}) meet(worker);
+  for (const std::size_t worker : {0, 2}) begin(worker);
   EXPECT_EQ(met(), 0b111);
+}
+
+TEST_F(OfMarks, AnImageContinuesAReturnDuringAVisit) {
+  const auto continue_from_image = [this] {
+    std::string bytes;
+    marks_.write_to(bytes);
+    marks_ = {3, 0};
+    marks_.read_from(std::as_bytes(std::span(bytes)));
+  };
+  begin(2, kVisit);
+  marks_.leave(2);
+  for (const std::size_t worker : {0, 1}) end(worker, kVisit);
+  for (const std::size_t worker : {0, 1}) begin(worker, kNextVisit);
+  marks_.come_back(2);
+  continue_from_image();
+  EXPECT_EQ(met(), 0b111);
+  end(2, kVisit);
+  for (const std::size_t worker : {0, 1}) end(worker, kNextVisit);
+  EXPECT_EQ(met(), 0b111) << "it waits for none, and none for it";
+  std::string bytes;
+  marks_.write_to(bytes);
+  bytes[1] = 1;  // excused from 128 meetings
+  EXPECT_THROW(marks_.read_from(std::as_bytes(std::span(bytes))), Corrupt);
 }
 
 /// A server of two workers with a table of rows, and one of weights unless `rows_only`.

@@ -454,7 +454,7 @@ TEST(RowVisits, AreRepeatedOnAnotherStream) {
   RowJob job({{.name = "rows", .width = 2, .scale = 0}}, 1);
   job.push(0, 0, {9}, {-1, -1}, 1);
   job.is_cut = true;
-  job.worker(0).meet(0);
+  job.worker(0).begin_visit(0, 0);
   job.worker(0).visit(0, 0, 0);
   job.deliver();
   job.is_cut = false;
@@ -470,16 +470,16 @@ TEST(RowVisits, AreRepeatedOnAnotherStream) {
 
 TEST(RowMeetings, AreAcknowledgedWhenTheLastWorkerHasComeOrLeft) {
   RowJob job({{.name = "rows", .width = 2}}, 2, 3);
-  for (const std::size_t worker : {0, 1}) job.worker(worker).meet(0);
+  for (const std::size_t worker : {0, 1}) job.worker(worker).begin_visit(0, 0);
   job.deliver();
   EXPECT_FALSE(job.worker(0).has_met());
   job.worker(0).repeat(1);
   job.deliver();
   EXPECT_FALSE(job.worker(0).has_met());
-  job.worker(2).meet(0);
+  job.worker(2).begin_visit(0, 0);
   job.deliver();
   for (const std::size_t worker : {0, 1, 2}) EXPECT_TRUE(job.worker(worker).has_met());
-  for (const std::size_t worker : {0, 1}) job.worker(worker).meet(0);
+  for (const std::size_t worker : {0, 1}) job.worker(worker).end_visit(0);
   job.deliver();
   EXPECT_FALSE(job.worker(1).has_met());
   for (const std::size_t server : {0, 1}) job.server(server).leave(2);

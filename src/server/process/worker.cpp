@@ -141,16 +141,16 @@ class TableWorker::Impl {
   void visit_rows(std::size_t table, const std::function<void(const KeptRows&)>& take) {
     require_usable();
     WorkerRows& own = tables_->rows();
-    own.meet(table);
+    own.begin_visit(table, tables_->clock());
     try {
       wait_to_meet(own, table);
       if (take) visit_all(own, table, take);
     } catch (...) {
       own.abandon();
-      own.meet(table);  // so that the others end
+      own.end_visit(table);  // so that the others end
       throw;
     }
-    own.meet(table);
+    own.end_visit(table);
     wait_to_meet(own, table);
   }
 

@@ -9,19 +9,35 @@
 
 namespace syncopate::server {
 
+namespace {
+/// The end of the visit whose begin or end has this number; 0: of none.
+std::uint64_t end_of(std::uint64_t meeting) { return meeting + meeting % 2; }
+}  // namespace
+
 void RowMarks::apply(std::size_t worker, const Message& push) {
   Worker& own = workers_[worker];
   ++own.applied;
   if (push.kind != MessageKind::mark_rows) return;
   own.ended = std::max(own.ended, push.last);
   if (push.first != 0 && push.last > 0) own.met = std::max(own.met, push.last);
-  if (push.first != 0 && push.last == 0) ++own.meetings;
+  if (push.first != 0 && push.last == 0) meet(own, push);
   find_common();
 }
 
+void RowMarks::meet(Worker& own, const Message& mark) {
+  const std::uint64_t last = own.meetings - own.excused;
+  auto number = static_cast<std::uint64_t>(mark.step);
+  if (number == 0) number = (last == 0 ? own.meetings : last) + 1;
+  own.meetings = std::max(own.meetings, number);
+  own.excused = own.meetings - number;
+}
+
+/// A job's processes do not come at the same time: the first one of a worker belongs to a visit that others have begun.
 void RowMarks::join(std::size_t worker, Clock from, std::uint64_t process) {
-  come_back(worker);
-  workers_[worker] = {.process = process, .meetings = workers_[worker].meetings, .ended = std::max(from, Clock{0})};
+  Worker& own = workers_[worker];
+  const bool replaces = own.process != 0 && own.process != process;
+  const std::uint64_t meetings = replaces || !own.takes_part ? end_of(newest_meeting()) : own.meetings;
+  own = {.process = process, .meetings = meetings, .excused = meetings, .ended = std::max(from, Clock{0})};
   find_common();
 }
 
@@ -31,9 +47,13 @@ void RowMarks::leave(std::size_t worker) {
 }
 
 void RowMarks::come_back(std::size_t worker) {
-  if (workers_[worker].takes_part) return;
-  workers_[worker].meetings = newest_meeting();
-  workers_[worker].takes_part = true;
+  Worker& own = workers_[worker];
+  if (own.takes_part) return;
+  if (const std::uint64_t newest = newest_meeting(); own.meetings < newest) {
+    own.excused += end_of(newest) - own.meetings;
+    own.meetings = end_of(newest);
+  }
+  own.takes_part = true;
   find_common();
 }
 
@@ -55,15 +75,16 @@ void RowMarks::find_common() {
 
 bool RowMarks::has_met(std::size_t worker) const noexcept {
   const Worker& own = workers_[worker];
-  return !common_ || (common_->meetings >= own.meetings && common_->ended >= own.met);
+  return !common_ || (common_->meetings >= own.meetings - own.excused && common_->ended >= own.met);
 }
 
 std::optional<Clock> RowMarks::ended() const noexcept { return common_ ? std::optional(common_->ended) : std::nullopt; }
 
+/// The first number: whether it takes part, and twice the meetings that it is excused from.
 void RowMarks::write_to(std::string& bytes) const {
   for (const Worker& worker : workers_)
     for (const std::uint64_t number :
-         {std::uint64_t{worker.takes_part}, worker.process, worker.applied, worker.meetings,
+         {(worker.takes_part ? 1 : 0) + 2 * worker.excused, worker.process, worker.applied, worker.meetings,
           static_cast<std::uint64_t>(worker.ended), static_cast<std::uint64_t>(worker.met)})
       bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
@@ -76,14 +97,18 @@ void RowMarks::read_from(base::ConstBytes bytes) {
     return number;
   };
   for (Worker& worker : workers_) {
-    worker = {.takes_part = next() != 0,
+    const std::uint64_t part = next();
+    worker = {.takes_part = part % 2 != 0,
               .process = next(),
               .applied = next(),
               .meetings = next(),
+              .excused = part / 2,
               .ended = static_cast<Clock>(next()),
               .met = static_cast<Clock>(next())};
     for (const Clock step : {worker.ended, worker.met})
       if (step < 0 || step > kMostClock) throw Corrupt(fmt::format("a mark of rows has the step {}", step));
+    if (worker.excused > worker.meetings)
+      throw Corrupt(fmt::format("a worker is excused from {} of {} meetings", worker.excused, worker.meetings));
   }
   find_common();
 }

@@ -11,8 +11,10 @@ namespace syncopate::server {
 
 /// A worker's pushes to a table are numbered. A mark is a push without rows: it states that all pushes of a number of
 /// steps came before it, or that its worker meets the others, or both. A meeting of steps is that number of steps, so
-/// that a worker which was away cannot count it twice; the others are counted. A state machine without clock, thread or
-/// wire.
+/// that a worker which was away cannot count it twice. The other meetings are those of visits: the begin of a visit has
+/// an odd number, its end the next even one. In lockstep a mark has its number; otherwise each worker's are counted
+/// from its first one. No worker waits for one that returns, or for a process in a worker's place, at the meetings of
+/// the visit that is in progress and at earlier ones. A state machine without clock, thread or wire.
 class RowMarks final {
  public:
   RowMarks(std::size_t workers, Clock first_step) : workers_(workers, {.ended = first_step}) { find_common(); }
@@ -22,13 +24,13 @@ class RowMarks final {
   [[nodiscard]] std::uint64_t process_of(std::size_t worker) const noexcept { return workers_[worker].process; }
   /// The worker's next push is applied.
   void apply(std::size_t worker, const Message& push);
-  /// This process is that worker from now on, counts its pushes from 1, and participates from step `from` on. The
-  /// others wait for it as they waited for the previous one.
+  /// This process is that worker from now on, counts its pushes from 1, and participates from step `from` on, and if it
+  /// replaces another one, from the next visit on. May be repeated.
   void join(std::size_t worker, Clock from, std::uint64_t process);
   /// The others no longer wait for the worker.
   void leave(std::size_t worker);
   /// The same process as before: if it had left, the others wait for it again: for its mark of every step that they
-  /// have not ended together, and from the next of the other meetings on.
+  /// have not ended together, and from the next visit on.
   void come_back(std::size_t worker);
   /// The meetings and the steps that every worker that takes part has come to.
   struct Common {
@@ -54,10 +56,12 @@ class RowMarks final {
     bool takes_part = true;
     std::uint64_t process = 0;
     std::uint64_t applied = 0;   ///< number of its applied pushes
-    std::uint64_t meetings = 0;  ///< without a number of steps, that it has come to
+    std::uint64_t meetings = 0;  ///< the last begin or end of a visit that it has come to, or is excused from
+    std::uint64_t excused = 0;   ///< `meetings` less the last one that it has come to, and waits for
     Clock ended = 0;             ///< number of its steps whose pushes are all applied
     Clock met = 0;               ///< number of steps of its last meeting that has one
   };
+  static void meet(Worker& own, const Message& mark);
   [[nodiscard]] std::uint64_t newest_meeting() const noexcept;
   void find_common();
 

@@ -19,6 +19,8 @@ constexpr std::size_t kMostTravelling = std::size_t{32} << 20;
 constexpr std::size_t kPushBytes = 512;
 /// Limit of a worker's unanswered pulls on a server, each of kRowMessageBytes or one row: the answers that wait there.
 constexpr std::size_t kMostPulls = 32;
+/// The begins and ends of a step's visits, of each table, have 2^20 numbers.
+constexpr int kVisitBits = 20;
 
 /// A mark takes none: has_met waits for it, is_acknowledged does not.
 std::size_t travelling_bytes(const Message& push) {
@@ -90,7 +92,9 @@ WorkerRows::WorkerRows(const Setup& setup, Send send, bool waits)
       send_(std::move(send)),
       servers_(setup.servers),
       waits_(waits),
-      peers_(setup.servers) {
+      numbers_visits_(waits && !setup.tables.empty()),
+      peers_(setup.servers),
+      visits_(setup.rows.size()) {
   for (Peer& peer : peers_) peer.pushes.resize(rules_.size());
 }
 
@@ -161,22 +165,36 @@ void WorkerRows::end_steps(Clock steps) {
     const Clock last = steps / peer.snapshot_every * peer.snapshot_every;
     if (last <= peer.marked) continue;
     peer.marked = last;
-    for (std::size_t table = 0; table < rules_.size(); ++table) mark(server, table, last, waits_);
+    for (std::size_t table = 0; table < rules_.size(); ++table)
+      mark(server, table, {.first = waits_ ? 1 : 0, .last = last});
   }
 }
 
-void WorkerRows::meet(std::size_t table) {
+/// A number that all workers have in common: one that was away meanwhile counts no visit as another one.
+void WorkerRows::begin_visit(std::size_t table, Clock steps) {
   static_cast<void>(rules(table));  // throws where there is no such table
   const base::Lock lock(mutex_);
-  for (std::size_t server = 0; server < servers_; ++server) mark(server, table, 0, true);
+  visits_[table] = std::max(visits_[table] + 1, steps << kVisitBits | 1);
+  mark_visit(table);
 }
 
-void WorkerRows::mark(std::size_t server, std::size_t table, Clock steps, bool meets) {
-  meetings_ += meets ? 1 : 0;
-  number_and_send(server, {.kind = MessageKind::mark_rows,
-                           .block = static_cast<std::uint32_t>(table),
-                           .first = meets ? 1 : 0,
-                           .last = steps});
+void WorkerRows::end_visit(std::size_t table) {
+  static_cast<void>(rules(table));
+  const base::Lock lock(mutex_);
+  ++visits_[table];
+  mark_visit(table);
+}
+
+void WorkerRows::mark_visit(std::size_t table) {
+  for (std::size_t server = 0; server < servers_; ++server)
+    mark(server, table, {.first = 1, .step = numbers_visits_ ? visits_[table] : 0});
+}
+
+void WorkerRows::mark(std::size_t server, std::size_t table, Message mark) {
+  meetings_ += mark.first != 0 ? 1 : 0;
+  mark.kind = MessageKind::mark_rows;
+  mark.block = static_cast<std::uint32_t>(table);
+  number_and_send(server, std::move(mark));
 }
 
 bool WorkerRows::has_met() const {

@@ -45,9 +45,10 @@ class WorkerRows final {
   /// The worker has completed this number of steps, or missed them, or begins with them: marks the steps of which
   /// servers write snapshots.
   void end_steps(Clock steps);
-  /// Comes to a point at which all workers meet. The servers then have all their pushes to the table before it. Throws
-  /// Misuse for a table that does not exist.
-  void meet(std::size_t table);
+  /// Begins a visit of the table after this number of steps, or ends it: points at which all workers meet. The servers
+  /// then have all their pushes to the table before it. Throws Misuse for a table that does not exist.
+  void begin_visit(std::size_t table, Clock steps);
+  void end_visit(std::size_t table);
   [[nodiscard]] bool has_met() const;
 
   struct Visited {
@@ -92,7 +93,8 @@ class WorkerRows final {
   [[nodiscard]] const RowRules& require_fit(std::size_t table, std::size_t ids, std::size_t floats) const;
   void send_push(std::size_t server, Message message);
   void number_and_send(std::size_t server, Message message) SYNCOPATE_REQUIRES(mutex_);
-  void mark(std::size_t server, std::size_t table, Clock steps, bool meets) SYNCOPATE_REQUIRES(mutex_);
+  void mark(std::size_t server, std::size_t table, Message mark) SYNCOPATE_REQUIRES(mutex_);
+  void mark_visit(std::size_t table) SYNCOPATE_REQUIRES(mutex_);
   void acknowledge(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
   bool request_rows(std::size_t server) SYNCOPATE_REQUIRES(mutex_);
   void take_rows(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
@@ -102,12 +104,15 @@ class WorkerRows final {
   const Send send_;
   const std::size_t servers_;
   const bool waits_;
+  const bool
+      numbers_visits_;     ///< all workers visit after the same number of steps, because weights hold them in lockstep
   RowSplit pushed_split_;  ///< of the program's thread
   mutable base::Mutex mutex_;
   std::vector<Peer> peers_ SYNCOPATE_GUARDED_BY(mutex_);  ///< by server
   std::size_t travelling_bytes_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
   std::size_t unanswered_ SYNCOPATE_GUARDED_BY(mutex_) = 0;  ///< rows of the current pull
   std::size_t meetings_ SYNCOPATE_GUARDED_BY(mutex_) = 0;    ///< unacknowledged marks of meetings
+  std::vector<Clock> visits_ SYNCOPATE_GUARDED_BY(mutex_);   ///< by table: the last begin or end, see RowMarks
   std::optional<Visited> visited_ SYNCOPATE_GUARDED_BY(mutex_);
   std::uint64_t pulls_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
   RowSplit split_ SYNCOPATE_GUARDED_BY(mutex_);        ///< of the current pull

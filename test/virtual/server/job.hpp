@@ -95,6 +95,7 @@ class WorkerProcess final {
   void push_rows();
   void pull_rows(std::size_t table);
   [[nodiscard]] bool are_pulled();
+  [[nodiscard]] bool has_visited();
 
   Job& job_;
   const std::size_t index_;
@@ -103,7 +104,9 @@ class WorkerProcess final {
   std::vector<Link> links_;
   Clock from_ = 0, newest_ = 0;
   bool computes_ = false, is_held_ = false, is_dead_ = false, has_left_ = false;
-  std::optional<std::size_t> pulled_;       ///< the table of rows of the pull that is under way
+  std::optional<std::size_t> pulled_;  ///< the table of rows of the pull that is under way
+  enum class Visit { none, begun, ended } visit_ = Visit::none;
+  Clock visited_ = 0;                       ///< the number of steps at the last visit
   std::vector<std::uint64_t> ids_;          ///< of the pull
   std::vector<float> rows_;                 ///< of the pull
   std::vector<std::uint64_t> pushed_then_;  ///< times that this worker had pushed each of its ids
@@ -129,6 +132,7 @@ struct JobOptions {
   /// Called before a worker computes a step, with its weights.
   std::function<void(std::size_t worker, Clock step, std::span<const std::vector<float>> weights)> reads{};
   std::map<std::size_t, Accident> accidents{};  ///< by worker
+  Clock visit_every = 0;  ///< workers visit the first table of rows each time after this number of steps; 0: never
   Clock image_every = 0;  ///< servers take images of this number of steps, as for snapshots; 0: none
 };
 

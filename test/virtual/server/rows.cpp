@@ -109,6 +109,24 @@ TEST(RowHistories, ImagesHaveExactlyThePushesOfTheirStepsThoughAProcessTakesAWor
   }
 }
 
+/// All workers visit the rows every few steps. No visit of a worker that was given up, or of the process in its place,
+/// is taken for another one: a worker would wait for a visit that never comes.
+TEST(RowHistories, VisitsEndThoughAWorkerIsGivenUpAndReturnsOrIsReplaced) {
+  for (const std::uint64_t seed : test::seeds(2 * kAccidents)) {
+    JobOptions options = pushing_rows(seed);
+    if (!options.setup.tables.empty()) options.setup.consistency = "bsp";
+    options.steps = 80;
+    options.visit_every = 1 + static_cast<Clock>(seed / 2 % 3);
+    options.break_every_s = seed % 3 == 0 ? 0.2 : 0;
+    options.kill_every_s = seed % 4 == 0 ? 0.3 : 0;
+    const double draw = 0.04 * static_cast<double>(seed % 50);
+    options.accidents[2] = seed % 5 == 4 ? Accident{.at_s = 0.3 + draw / 20, .replaced_s = 0.05 + draw}
+                                         : Accident{.at_s = 0.3 + draw / 20, .for_s = 1.1 + draw};
+    Job job(options);
+    expect_laws(job, seed);
+  }
+}
+
 TEST(RowHistories, AProcessThatWasReplacedIsNeverAWorkerAgain) {
   for (const std::uint64_t seed : test::seeds(kAccidents)) {
     JobOptions options = pushing_rows(seed);

@@ -150,7 +150,8 @@ void WorkerProcess::welcomed() {
 void WorkerProcess::go_on() {
   if (is_held_ && tables.rows().has_room()) return compute();
   if (computes_ || has_left_ || is_dead_ || !are_pulled()) return;
-  tables.catch_up(newest_);
+  if (visit_ == Visit::none) tables.catch_up(newest_);
+  if (!has_visited()) return;
   if (tables.clock() >= steps_) {
     if (!tables.finish()) return;
     for (std::size_t table = 0; table < weights.size(); ++table) tables.read(table);

@@ -58,6 +58,26 @@ bool WorkerProcess::are_pulled() {
   return true;
 }
 
+/// A visit after each number of steps that is due; it ends as soon as it has begun. The worker goes on after it.
+bool WorkerProcess::has_visited() {
+  const Clock every = job_.options.visit_every, steps = tables.clock();
+  const bool is_due = every > 0 && steps % every == 0 && steps > visited_;
+  if (visit_ == Visit::none && is_due) {
+    visited_ = steps;
+    visit_ = Visit::begun;
+    tables.rows().begin_visit(0, steps);
+  }
+  if (visit_ == Visit::none) return true;
+  if (!tables.rows().has_met()) return false;
+  if (visit_ == Visit::ended) {
+    visit_ = Visit::none;
+    return true;
+  }
+  visit_ = Visit::ended;
+  tables.rows().end_visit(0);
+  return false;
+}
+
 std::uint64_t Job::pushes_before(Clock step, std::size_t table, std::uint64_t id, bool steady) const {
   std::uint64_t count = 0;
   for (const WorkerProcess* process : processes()) {
