@@ -46,7 +46,7 @@ class Collectives(Reductions, Moves):
         arguments = copies.arguments(arguments)
         with self._lock, self.naming_the_remedy():
             self._name = name or ""
-            return copies.returning(getattr(self, method)(*arguments, SimpleNamespace(asyncOp=not blocking, **options)))
+            return copies.returning(getattr(self, method)(*arguments, SimpleNamespace(asyncOp=not blocking, device_ids=None, **options)))
 
     def split(self, color):
         """A group of the ranks with this colour, for calls at the same time; None for a negative one."""
