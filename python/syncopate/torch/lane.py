@@ -13,22 +13,29 @@ def is_accelerator(device):
     return kind is not None and kind.type == device.type
 
 
+def is_accelerator(device):
+    """Whether this PyTorch finds an accelerator of this kind, as it does from torch 2.6 on."""
+    kind = torch.accelerator.current_accelerator() if hasattr(torch, "accelerator") else None
+    return kind is not None and kind.type == device.type
+
+
+def pinning_failure():
+    """Why there is no pinned memory, or None."""
+    try:
+        return None if torch.empty(1, device="cpu", pin_memory=True).is_pinned() else "torch.empty(1, pin_memory=True) is not pinned"
+    except (RuntimeError, NotImplementedError) as error:
+        return error
+
+
 def require_usable(name, device):
     """Raise Misuse if gradients of this parameter cannot be copied from its device without blocking it."""
     if not is_accelerator(device):
         raise syncopate.Misuse(f"parameter {name} is on {device}; allowed: on the CPU, or from torch 2.6 on an accelerator that this PyTorch "
                                "finds (torch.accelerator.current_accelerator()); model.to_empty(device=…) gives parameters on meta memory")
-    try:
-        is_pinned = torch.empty(1, device="cpu", pin_memory=True).is_pinned()
-    except (RuntimeError, NotImplementedError) as error:
-        raise _not_pinned(name, device, error) from error
-    if not is_pinned:
-        raise _not_pinned(name, device, "torch.empty(1, pin_memory=True) is not pinned")
-
-
-def _not_pinned(name, device, reason):
-    return syncopate.Misuse(f"parameter {name} is on {device}, for which there is no pinned memory ({reason}); allowed: accelerators with "
-                            "pinned memory; else keep the model on the CPU, or raise the limit of locked memory (ulimit -l)")
+    reason = pinning_failure()
+    if reason is not None:
+        raise syncopate.Misuse(f"parameter {name} is on {device}, for which there is no pinned memory ({reason}); allowed: accelerators with "
+                               "pinned memory; else keep the model on the CPU, or raise the limit of locked memory (ulimit -l)")
 
 
 class Lane:

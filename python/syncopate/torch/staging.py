@@ -7,7 +7,7 @@ from concurrent import futures
 
 import torch
 
-from syncopate.torch.lane import Lane
+from syncopate.torch.lane import Lane, is_accelerator, pinning_failure
 from syncopate.torch.memory import SPARSE, Refusal
 from syncopate.torch.modes import in_callers_modes
 from syncopate.torch.threads import Threads
@@ -208,14 +208,11 @@ def _one_device(tensors):
 
 def _require_usable(device):
     """Refuse a device whose tensors cannot be copied in streams and through pinned memory."""
-    kind = torch.accelerator.current_accelerator() if hasattr(torch, "accelerator") else None
-    if kind is None or kind.type != device.type:
+    if not is_accelerator(device):
+        found = torch.accelerator.current_accelerator() if hasattr(torch, "accelerator") else None
         raise Refusal(f"a tensor on {device} cannot be used here; allowed: tensors on the CPU, or on an accelerator that this PyTorch finds "
-                      f"(torch.accelerator.current_accelerator() is {kind})")
-    try:
-        reason = None if torch.empty(1, device="cpu", pin_memory=True).is_pinned() else "torch.empty(1, pin_memory=True) is not pinned"
-    except (RuntimeError, NotImplementedError) as error:
-        reason = error
+                      f"(torch.accelerator.current_accelerator() is {found})")
+    reason = pinning_failure()
     if reason is not None:
         raise Refusal(f"a tensor on {device}, for which there is no pinned memory ({reason}); allowed: accelerators with pinned memory; else "
                       "pass tensor.cpu(), or raise the limit of locked memory (ulimit -l)")
