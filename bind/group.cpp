@@ -47,7 +47,7 @@ std::shared_ptr<Group> shared(std::unique_ptr<Group> group, const Origin& origin
   return {group.release(), [calling = origin.calling](Group* left) {
             if (*calling == std::this_thread::get_id()) return std::thread([left] { delete left; }).detach();
             if (PyGILState_GetThisThreadState() == nullptr) return delete left;  // a thread of the library
-            const nb::gil_scoped_acquire acquire;                                // which this thread may have
+            const nb::gil_scoped_acquire acquire;  // a thread of Python may have released it
             const nb::gil_scoped_release release;
             delete left;
           }};

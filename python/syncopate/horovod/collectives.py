@@ -25,7 +25,7 @@ class Collectives(Reductions, Moves):
         self.group, self.journal = group, journal
         self._ranks, self._left = ranks, left
         self._completions = ThreadPoolExecutor(1, thread_name_prefix="syncopate.horovod")
-        self._staging = Staging(group.abort, self._completions)  # not used: `call` copies tensors of an accelerator
+        self._staging = Staging(group.abort, self._completions)  # makes no call: `call` copies tensors of an accelerator
         self._called = 0
         self._lock, self._name = threading.RLock(), ""  # the lock guards the name and the order of calls
 
