@@ -171,8 +171,10 @@ TEST(ServerCatalogue, AWrongRuleOfRowsEndsTheJobOfEveryWorker) {
         const std::uint64_t id = 3;
         std::vector<float> row{5, -5};
         if (worker == 0) own->push_rows(0, std::span(&id, 1), row, 0.5);
-        own->clock(0);
-        own->pull_rows(0, std::span(&id, 1), row);
+        for (server::Clock step = 0; step < 1000; ++step) {
+          own->clock(step);
+          own->pull_rows(0, std::span(&id, 1), row);
+        }
       } catch (const RemoteFailure& error) {
         errors[worker] = error.what();
       } catch (const Error& error) {

@@ -217,6 +217,7 @@ void Connection::report(Ending ending) {
   const base::Lock lock(callback_mutex_);
   const auto ended = std::exchange(events_, {}).ended;
   if (ended && !is_muted_) ended(ending);
+  is_silent_ = true;
 }
 
 void Connection::end() {
@@ -227,9 +228,10 @@ void Connection::end() {
   }
   if (shared_.work->is_own_thread()) {
     is_muted_ = true;  // a callback, perhaps of this stream, may be running on this thread
-  } else {
+  } else if (!is_silent_) {
     const base::Lock lock(callback_mutex_);
     events_ = {};
+    is_silent_ = true;
   }
   shared_.work->add(shared_from_this());
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -123,6 +124,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   base::Mutex callback_mutex_;  ///< held during a callback
   StreamEvents events_ SYNCOPATE_GUARDED_BY(callback_mutex_);
+  /// No callback runs any more: `end` need not wait, so the last owner of a stream may drop it under a lock that
+  /// callbacks take.
+  std::atomic<bool> is_silent_ = false;
 
   // The loop's.
   FrameHeader header_{};
