@@ -68,7 +68,7 @@ class Play final {
       for (const auto& server : servers_)
         server->receive(worker, {.kind = MessageKind::setup, .last = 1, .body = setup});
     workers_.front().tables->offer();
-    for (Worker& worker : workers_) worker.tables->begin(0);
+    for (Worker& worker : workers_) worker.tables->begin({});
     events_.run();
     is_set_up_ = true;
   }

@@ -19,8 +19,8 @@ inline constexpr std::size_t kHeadBytes = 56;
 enum class MessageKind : std::uint8_t {
   // From a worker:
   setup = 1,  ///< body: the job's setup; the first message of a stream. `last`: 1 if this process has sent nothing
-              ///< before; `first`: the first step that it takes part in. `version`: identifies the process, drawn at
-              ///< random. `block`: identifies all servers' tables together, as of their welcomes; 0: not known yet
+              ///< before; `first`, `step`: its Entry. `version`: identifies the process, drawn at random. `block`:
+              ///< identifies all servers' tables together, as of their welcomes; 0: not known yet
   initial,    ///< body: a block's first weights, or with `version` p that part of it (kept_part); from worker 0
   push,       ///< body: the update of steps [first, last) of a block. The server answers with the block's weights
   fetch,      ///< requests a block's weights
@@ -32,13 +32,14 @@ enum class MessageKind : std::uint8_t {
   restore_rows,  ///< numbered as a push; body: rows with their state (RowLayout), for the table to take those it lacks
   mark_rows,     ///< numbered as a push; `last`: the earlier ones are all of this number of steps; 0: of unknown steps.
                  ///< `first`: 1 if the worker meets the others: answered when all have marked that step, or, without
-                 ///< one, come to this begin or end of a visit (RowMarks). `step`: its number; 0: the next one
+                 ///< one, come to this begin or end of a visit, whose number (RowMarks) `step` is
   visit_rows,    ///< `block`: a table of rows; `first`: a slab of it; `least`, `version`: as of pull_rows
   // From a server:
   welcome,  ///< the setup is accepted. `least`: the newest step of any block; `last`: of this worker; `first`: the
             ///< server writes a snapshot each time that all workers have made this number of steps; 0: never.
             ///< `version`: identifies the tables of this server since they were created or restored, at step `step`;
-            ///< `block`: of the first setup that identified all servers' tables; 0: none yet
+            ///< `block`: of the first setup that identified all servers' tables; 0: none yet. body: the number of the
+            ///< last begin or end of a visit that the worker has come to, or is excused from
   weights,  ///< body: a block's weights. `least`: number of every worker's steps that they hold; `last`: of this
             ///< worker's
   want,     ///< another worker waits for all updates of the first `least` steps

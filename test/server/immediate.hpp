@@ -40,7 +40,7 @@ class ImmediateJob final {
         server->receive(worker, {.kind = MessageKind::setup, .last = 1, .body = payload_of(setup.bytes())});
     }
     workers_.front()->offer();
-    for (const auto& worker : workers_) worker->begin(0);
+    for (const auto& worker : workers_) worker->begin({});
     deliver();
   }
 

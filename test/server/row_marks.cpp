@@ -10,17 +10,20 @@
 namespace syncopate::server {
 namespace {
 
+constexpr Clock kVisit = 41, kNextVisit = 61;  ///< the meetings with which visits begin
+
 /// Three workers in lockstep, whose servers write a snapshot every 20 steps.
 class OfMarks : public testing::Test {
  protected:
   void mark(std::size_t worker, Clock steps) {
     marks_.apply(worker, {.kind = MessageKind::mark_rows, .first = 1, .last = steps});
   }
-  /// `number` 0: without lockstep, where the server counts.
-  void begin(std::size_t worker, Clock number = 0) {
-    marks_.apply(worker, {.kind = MessageKind::mark_rows, .first = 1, .step = number});
+  void meet(std::size_t worker, Clock meeting) {
+    marks_.apply(worker, {.kind = MessageKind::mark_rows, .first = 1, .step = meeting});
   }
-  void end(std::size_t worker, Clock number = 0) { begin(worker, number == 0 ? 0 : number + 1); }
+  /// Of the visit whose begin is this meeting.
+  void begin(std::size_t worker, Clock visit) { meet(worker, visit); }
+  void end(std::size_t worker, Clock visit) { meet(worker, visit + 1); }
   /// The workers that have met, in binary: worker 0 is the last digit.
   [[nodiscard]] int met() const {
     int met = 0;
@@ -93,48 +96,69 @@ TEST_F(OfMarks, WorkersDoNotWaitForOneThatLeaves) {
   EXPECT_EQ(marks_.ended(), std::nullopt);
 }
 
-TEST_F(OfMarks, VisitsAreCountedFromTheReturnOn) {
+TEST_F(OfMarks, TheNextVisitIsOfAWorkerThatReturnsToo) {
   marks_.leave(2);
-  for (const std::size_t worker : {0, 1}) begin(worker);
+  for (const std::size_t worker : {0, 1}) begin(worker, kVisit);
   EXPECT_EQ(met(), 0b111);
-  for (const std::size_t worker : {0, 1}) end(worker);
+  for (const std::size_t worker : {0, 1}) end(worker, kVisit);
+  Clock next = kNextVisit;
   for (const bool joins : {false, true}) {
     if (joins)
       marks_.join(2, 0, 7);
     else
       marks_.come_back(2);
     EXPECT_EQ(met(), 0b111) << "that visit was without it";
-    begin(0);
+    begin(0, next);
     EXPECT_EQ(met(), 0b110);
-    for (const std::size_t worker : {1, 2}) begin(worker);
+    for (const std::size_t worker : {1, 2}) begin(worker, next);
     EXPECT_EQ(met(), 0b111);
-    for (const std::size_t worker : {0, 1}) end(worker);
+    for (const std::size_t worker : {0, 1}) end(worker, next);
     EXPECT_EQ(met(), 0b100);
-    end(2);
+    end(2, next);
     EXPECT_EQ(met(), 0b111);
     marks_.leave(2);
+    next += 20;
   }
 }
 
-constexpr Clock kVisit = 41, kNextVisit = 61;  ///< numbers of begins, in lockstep
-
 TEST_F(OfMarks, AWorkerThatReturnsDuringAVisitDoesNotEndItByItsBegin) {
   marks_.leave(2);
-  for (const std::size_t worker : {0, 1}) begin(worker);
+  for (const std::size_t worker : {0, 1}) begin(worker, kVisit);
   marks_.come_back(2);
-  begin(2);  // of the next visit
+  begin(2, kNextVisit);
   EXPECT_EQ(met(), 0b011);
-  end(0);
+  end(0, kVisit);
   EXPECT_EQ(met(), 0b010) << "worker 1 is inside";
-  end(1);
+  end(1, kVisit);
   EXPECT_EQ(met(), 0b011);
-  for (const std::size_t worker : {0, 1}) begin(worker);
+  for (const std::size_t worker : {0, 1}) begin(worker, kNextVisit);
   EXPECT_EQ(met(), 0b111);
-  for (const std::size_t worker : {0, 1, 2}) end(worker);
+  for (const std::size_t worker : {0, 1, 2}) end(worker, kNextVisit);
   EXPECT_EQ(met(), 0b111);
 }
 
-TEST_F(OfMarks, InLockstepAWorkerThatReturnsDuringAVisitComesToThatVisit) {
+/// The servers agree with a process on the meeting after which it takes part. It has joined the others at an earlier
+/// one, so that they go no further until they agree.
+TEST_F(OfMarks, AProcessTakesPartAfterTheMeetingOnWhichTheServersAgree) {
+  marks_.join(2, 0, 7);
+  for (const std::size_t worker : {0, 1, 2}) meet(worker, 1);
+  for (const std::size_t worker : {0, 1, 2}) meet(worker, 2);
+  marks_.join(2, 0, 8);
+  EXPECT_EQ(marks_.meeting_of(2), 2U);
+  for (const std::size_t worker : {0, 1}) meet(worker, 3);
+  EXPECT_EQ(met(), 0b100);
+  marks_.join(2, 0, 8, 4);  // on another server they had come to 3 before it joined
+  EXPECT_EQ(marks_.meeting_of(2), 4U);
+  EXPECT_EQ(met(), 0b111);
+  for (const std::size_t worker : {0, 1}) meet(worker, 4);
+  EXPECT_EQ(met(), 0b111);
+  for (const std::size_t worker : {0, 1}) meet(worker, 5);
+  EXPECT_EQ(met(), 0b100);
+  meet(2, 5);
+  EXPECT_EQ(met(), 0b111);
+}
+
+TEST_F(OfMarks, AWorkerThatReturnsDuringAVisitComesToIt) {
   marks_.leave(2);
   for (const std::size_t worker : {0, 1}) begin(worker, kVisit);
   marks_.come_back(2);
@@ -151,86 +175,78 @@ TEST_F(OfMarks, InLockstepAWorkerThatReturnsDuringAVisitComesToThatVisit) {
 }
 
 TEST_F(OfMarks, AWorkerThatIsGivenUpInsideAVisitEndsThatVisitWhenItReturns) {
-  for (const Clock number : {Clock{0}, kVisit})
-    for (const bool are_in_next : {false, true}) {
-      marks_ = {3, 0};
-      for (const std::size_t worker : {0, 1, 2}) begin(worker, number);
-      marks_.leave(2);
-      for (const std::size_t worker : {0, 1}) end(worker, number);
-      const Clock next = number == 0 ? 0 : kNextVisit;
-      const auto others_begin = [&] {
-        for (const std::size_t worker : {0, 1}) begin(worker, next);
-      };
-      if (are_in_next) others_begin();
-      marks_.come_back(2);
-      end(2, number);
-      EXPECT_EQ(met(), 0b111) << "it waits for none, and none for it";
-      if (!are_in_next) {
-        others_begin();
-        EXPECT_EQ(met(), 0b100);
-        begin(2, next);
-      }
-      for (const std::size_t worker : {0, 1}) end(worker, next);
-      EXPECT_EQ(met(), are_in_next ? 0b111 : 0b100);
+  for (const bool are_in_next : {false, true}) {
+    marks_ = {3, 0};
+    for (const std::size_t worker : {0, 1, 2}) begin(worker, kVisit);
+    marks_.leave(2);
+    for (const std::size_t worker : {0, 1}) end(worker, kVisit);
+    const auto others_begin = [&] {
+      for (const std::size_t worker : {0, 1}) begin(worker, kNextVisit);
+    };
+    if (are_in_next) others_begin();
+    marks_.come_back(2);
+    end(2, kVisit);
+    EXPECT_EQ(met(), 0b111) << "it waits for none, and none for it";
+    if (!are_in_next) {
+      others_begin();
+      EXPECT_EQ(met(), 0b100);
+      begin(2, kNextVisit);
     }
+    for (const std::size_t worker : {0, 1}) end(worker, kNextVisit);
+    EXPECT_EQ(met(), are_in_next ? 0b111 : 0b100);
+  }
 }
 
 TEST_F(OfMarks, AWorkerThatReturnsMakesItsVisitsThatOthersMadeMeanwhileWithoutThem) {
-  begin(2);
+  meet(2, 1);
   marks_.leave(2);
-  for (int visit = 0; visit < 2; ++visit)
-    for (int ends = 0; ends < 2; ++ends)
-      for (const std::size_t worker : {0, 1}) begin(worker);
+  for (const Clock meeting : {1, 2, 3, 4})
+    for (const std::size_t worker : {0, 1}) meet(worker, meeting);
   marks_.come_back(2);
-  for (int marks = 0; marks < 3; ++marks) {
-    end(2);
+  for (const Clock meeting : {2, 3, 4}) {
+    meet(2, meeting);
     EXPECT_EQ(met(), 0b111);
   }
-  begin(2);
+  meet(2, 5);
   EXPECT_EQ(met(), 0b011) << "the next visit is of all";
 }
 
 TEST_F(OfMarks, AWorkerThatReturnsIntoItsVisitIsAwaited) {
-  for (const Clock number : {Clock{0}, kVisit}) {
-    marks_ = {3, 0};
-    for (const std::size_t worker : {0, 1, 2}) begin(worker, number);
-    marks_.leave(2);
-    marks_.come_back(2);
-    for (const std::size_t worker : {0, 1}) end(worker, number);
-    EXPECT_EQ(met(), 0b100);
-    end(2, number);
-    EXPECT_EQ(met(), 0b111);
-  }
+  for (const std::size_t worker : {0, 1, 2}) begin(worker, kVisit);
+  marks_.leave(2);
+  marks_.come_back(2);
+  for (const std::size_t worker : {0, 1}) end(worker, kVisit);
+  EXPECT_EQ(met(), 0b100);
+  end(2, kVisit);
+  EXPECT_EQ(met(), 0b111);
 }
 
 TEST_F(OfMarks, AProcessThatReplacesAnotherOneDuringAVisitIsNoPartOfIt) {
-  for (const Clock number : {Clock{0}, kVisit})
-    for (const bool has_left : {false, true}) {
-      marks_ = {3, 0};
-      marks_.join(2, 0, 7);
-      for (const std::size_t worker : {0, 1, 2}) begin(worker, number);
-      if (has_left) marks_.leave(2);
-      marks_.join(2, 0, 8);
-      EXPECT_EQ(met(), 0b111);
-      for (const std::size_t worker : {0, 1}) end(worker, number);
-      EXPECT_EQ(met(), 0b111);
-      const Clock next = number == 0 ? 0 : kNextVisit;
-      begin(2, next);
-      EXPECT_EQ(met(), 0b011);
-      for (const std::size_t worker : {0, 1}) begin(worker, next);
-      EXPECT_EQ(met(), 0b111);
-      for (const std::size_t worker : {0, 1}) end(worker, next);
-      EXPECT_EQ(met(), 0b100);
-    }
+  for (const bool has_left : {false, true}) {
+    marks_ = {3, 0};
+    marks_.join(2, 0, 7);
+    for (const std::size_t worker : {0, 1, 2}) begin(worker, kVisit);
+    if (has_left) marks_.leave(2);
+    marks_.join(2, 0, 8);
+    EXPECT_EQ(met(), 0b111);
+    for (const std::size_t worker : {0, 1}) end(worker, kVisit);
+    EXPECT_EQ(met(), 0b111);
+    begin(2, kNextVisit);
+    EXPECT_EQ(met(), 0b011);
+    for (const std::size_t worker : {0, 1}) begin(worker, kNextVisit);
+    EXPECT_EQ(met(), 0b111);
+    for (const std::size_t worker : {0, 1}) end(worker, kNextVisit);
+    EXPECT_EQ(met(), 0b100);
+  }
 }
 
 TEST_F(OfMarks, AWorkersFirstProcessIsAwaitedByAVisitThatHasBegun) {
-  for (const std::size_t worker : {0, 1}) begin(worker);
+  for (const std::size_t worker : {0, 1}) begin(worker, kVisit);
   for (int repeats = 0; repeats < 2; ++repeats) {
     marks_.join(2, 0, 7);
     EXPECT_EQ(met(), 0b100);
   }
-  begin(2);
+  begin(2, kVisit);
   EXPECT_EQ(met(), 0b111);
 }
 
@@ -243,7 +259,7 @@ TEST_F(OfMarks, AMarkOfStepsAloneIsAwaitedByNoWorker) {
 TEST_F(OfMarks, AnImageContinuesTheMeetings) {
   marks_.join(2, 3, 7);
   mark(0, 20);
-  begin(1);
+  begin(1, kVisit);
   std::string bytes;
   marks_.write_to(bytes);
   EXPECT_EQ(bytes.size(), marks_.written_bytes());
@@ -253,7 +269,7 @@ TEST_F(OfMarks, AnImageContinuesTheMeetings) {
   EXPECT_EQ(marks_.process_of(2), 7U);
   EXPECT_EQ(marks_.applied_of(0), 1U);
   for (const std::size_t worker : {1, 2}) mark(worker, 20);
-  for (const std::size_t worker : {0, 2}) begin(worker);
+  for (const std::size_t worker : {0, 2}) begin(worker, kVisit);
   EXPECT_EQ(met(), 0b111);
 }
 
@@ -325,7 +341,11 @@ TEST(AServer, AcknowledgesAMeetingOnceToEachOf4096Workers) {
     server.sent.clear();
     ++number;
     for (std::size_t worker = 0; worker < kWorkers; ++worker)
-      server.tables.receive(worker, {.kind = MessageKind::mark_rows, .first = 1, .last = steps, .version = number});
+      server.tables.receive(worker, {.kind = MessageKind::mark_rows,
+                                     .first = 1,
+                                     .last = steps,
+                                     .version = number,
+                                     .step = steps == 0 ? 1 : 0});
     EXPECT_EQ(server.sent.size(), kWorkers) << steps;
     for (const Outgoing& outgoing : server.sent) EXPECT_EQ(outgoing.message.version, number);
   }

@@ -335,6 +335,8 @@ TEST_F(OfRows, MalformedMessagesAreRefused) {
   EXPECT_THROW(
       static_cast<void>(table_.push(0, {.kind = MessageKind::mark_rows, .version = 1, .body = payload_of("x")})),
       Corrupt);
+  EXPECT_THROW(static_cast<void>(table_.push(0, {.kind = MessageKind::mark_rows, .first = 1, .version = 1})), Corrupt)
+      << "a meeting without a number";
   for (const auto& [bytes, part] : {std::pair{103, 0}, {105, 0}, {39, 1}, {1, 2}})
     EXPECT_THROW(table_.restore(payload_of(std::string(static_cast<std::size_t>(bytes), 'x')).bytes,
                                 static_cast<std::uint64_t>(part)),

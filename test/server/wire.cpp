@@ -506,7 +506,7 @@ TEST(WorkerMessages, ThatNoServerSendsAreRefused) {
   const server::Setup setup{.tables = {{"table", 4}}, .optimizer = "sgd"};
   std::vector<float> weights(4);
   WorkerTables tables(setup, 0, {Buffer(std::span(weights))}, [](const auto&) {});
-  tables.begin(0);
+  tables.begin({});
   const auto answer = [](MessageKind kind, std::uint32_t block) {
     return Message{.kind = kind, .block = block, .body = payload_of(std::string(16, '\0'))};
   };

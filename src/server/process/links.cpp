@@ -91,7 +91,8 @@ void Links::greet(std::size_t server) {
     stream = links_[server].stream;
     body = payload_of(setup_);
     links_[server].welcome.reset();
-    setup.first = renewed_ ? 0 : from_;
+    setup.first = renewed_ ? 0 : entry_.step;
+    setup.step = renewed_ ? 0 : entry_.meeting;
     setup.last = renewed_ ? 0 : 1;
     setup.block = origins_;
   }
@@ -99,23 +100,23 @@ void Links::greet(std::size_t server) {
   stream->send(0, head_of(setup), std::move(body));
 }
 
-Clock Links::introduce(const Setup& setup) {
+Entry Links::introduce(const Setup& setup) {
   {
     const base::Lock lock(mutex_);
     setup_ = setup.bytes();
   }
-  Clock told = 0, from = greet_all(told);
+  Entry told, heard = greet_all(told);
   do {  // at least once: every server receives the number of all servers' tables
-    from = greet_all(told = from);
-  } while (!may_begin(told, from, setup.first_step));
-  return from;
+    heard = greet_all(told = heard);
+  } while (!may_begin(told, heard, setup.first_step));
+  return heard;
 }
 
-/// The newest step that any worker has ended, as reported by the servers, or `from` if it is later.
-Clock Links::greet_all(Clock from) {
+/// What all servers' welcomes make of the entry.
+Entry Links::greet_all(Entry entry) {
   {
     const base::Lock lock(mutex_);
-    from_ = from;
+    entry_ = entry;
   }
   for (std::size_t server = 0; server < servers(); ++server) greet(server);
   bool are_all_here = false;
@@ -123,14 +124,14 @@ Clock Links::greet_all(Clock from) {
   wait_for(clock_.now() + options_.timeout, [&]() SYNCOPATE_REQUIRES(mutex_) {
     are_all_here = is_answered();
     if (!are_all_here) return false;
-    for (const Link& link : links_) from = std::max({from, link.welcome->least, link.welcome->last});
+    for (const Link& link : links_) entry.hear(*link.welcome);
     identify_servers();
     return true;
   });
   require_whole();
   if (!are_all_here)
     throw Timeout(fmt::format("not all servers have accepted the job within {} ms", options_.timeout.count()));
-  return from;
+  return entry;
 }
 
 /// Fails if a server has lost its tables, or was restored from a snapshot, while others went on. Law: a server has a
@@ -182,20 +183,26 @@ void Links::send(Request request) {
   stream->send(request.priority, head_of(request.message), std::move(request.message.body));
 }
 
+/// A server that is being reached again is told once it has answered.
 void Links::leave() {
+  std::vector<std::size_t> welcome;
   {
     const base::Lock lock(mutex_);
     has_left_ = true;
+    for (std::size_t server = 0; server < links_.size(); ++server)
+      if (links_[server].is_welcome) welcome.push_back(server);
   }
-  for (std::size_t server = 0; server < servers(); ++server) {
-    send({server, ~std::uint64_t{0}, {.kind = MessageKind::finish}});
-    std::shared_ptr<streams::Stream> stream;
-    {
-      const base::Lock lock(mutex_);
-      stream = links_[server].stream;
-    }
-    if (stream) stream->close({});
+  for (const std::size_t server : welcome) finish(server);
+}
+
+void Links::finish(std::size_t server) {
+  send({server, ~std::uint64_t{0}, {.kind = MessageKind::finish}});
+  std::shared_ptr<streams::Stream> stream;
+  {
+    const base::Lock lock(mutex_);
+    stream = links_[server].stream;
   }
+  if (stream) stream->close({});
 }
 
 /// Runs on: the thread that runs the streams.
@@ -227,6 +234,7 @@ void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
 bool Links::renew(std::size_t server, std::uint64_t life, const Message& welcome) {
   const base::Lock renewing(renewing_);
   std::function<void(std::size_t)> renewed;
+  bool has_left = false;
   {
     const base::Lock lock(mutex_);
     Link& link = links_[server];
@@ -235,8 +243,10 @@ bool Links::renew(std::size_t server, std::uint64_t life, const Message& welcome
     link.welcome = welcome;
     newest_ = std::max(newest_, welcome.least);
     renewed = renewed_;
+    has_left = has_left_;
   }
   if (renewed) renewed(server);
+  if (has_left) finish(server);
   return true;
 }
 

@@ -29,10 +29,10 @@ class Links final {
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
 
-  /// Sends the setup to every server, and waits until all have accepted it. Returns the first step in which this worker
-  /// takes part: 0, or a later one if it comes late. Throws Mismatch (also if a server was restarted without the
-  /// others), Misuse, Timeout, PeerLost.
-  [[nodiscard]] Clock introduce(const Setup& setup);
+  /// Sends the setup to every server, and waits until all have accepted it. Returns where this worker begins: at step 0,
+  /// or later if it comes late. Throws Mismatch (also if a server was restarted without the others), Misuse, Timeout,
+  /// PeerLost.
+  [[nodiscard]] Entry introduce(const Setup& setup);
   /// Calls `begin`, which sends the first requests. From then on, `renewed` is called when a broken stream has been
   /// replaced, on the thread that runs the streams, but not while `begin` runs: so of the requests of `begin` to a
   /// server, those that are lost are the last ones.
@@ -62,7 +62,8 @@ class Links final {
   void dial(std::size_t server, std::chrono::milliseconds patience);
   [[nodiscard]] bool redial(std::size_t server, base::Duration lost);
   void greet(std::size_t server);
-  [[nodiscard]] Clock greet_all(Clock from);
+  void finish(std::size_t server);
+  [[nodiscard]] Entry greet_all(Entry entry);
   void receive(std::size_t server, std::uint64_t life, Payload bytes);
   [[nodiscard]] bool renew(std::size_t server, std::uint64_t life, const Message& welcome);
   void lose(std::size_t server, std::uint64_t life, const streams::Ending& ending);
@@ -86,7 +87,7 @@ class Links final {
   std::vector<std::shared_ptr<streams::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
   std::function<void(std::size_t)> renewed_ SYNCOPATE_GUARDED_BY(mutex_);
   std::string setup_ SYNCOPATE_GUARDED_BY(mutex_);  ///< as bytes; empty before `introduce`
-  Clock from_ SYNCOPATE_GUARDED_BY(mutex_) = 0;     ///< it participates from this step on, as far as it has reported
+  Entry entry_ SYNCOPATE_GUARDED_BY(mutex_);        ///< as far as it has told the servers
   std::uint32_t origins_ SYNCOPATE_GUARDED_BY(mutex_) = 0;  ///< identifies all servers' tables together; 0: not known
   std::uint64_t arrivals_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
   Clock newest_ SYNCOPATE_GUARDED_BY(mutex_) = 0;

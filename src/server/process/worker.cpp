@@ -78,11 +78,11 @@ class TableWorker::Impl {
     tables_ = std::make_unique<WorkerTables>(setup_, options_.worker, weights_,
                                              [this](Request request) { links_.send(std::move(request)); });
     tables_->begin_with(earlier.optimizer, std::move(earlier.state));
-    const Clock from = links_.introduce(setup_);
+    const Entry entry = links_.introduce(setup_);
     links_.open(
         [&] {
-          if (options_.worker == 0 && from == setup_.first_step) tables_->offer();
-          tables_->begin(from);
+          if (options_.worker == 0 && entry.step == setup_.first_step) tables_->offer();
+          tables_->begin(entry);
         },
         [this](std::size_t server) { tables_->repeat(server); });
     for (std::size_t table = 0; table < weights_.size(); ++table) sync(table);

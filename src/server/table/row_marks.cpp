@@ -25,18 +25,17 @@ void RowMarks::apply(std::size_t worker, const Message& push) {
 }
 
 void RowMarks::meet(Worker& own, const Message& mark) {
-  const std::uint64_t last = own.meetings - own.excused;
-  auto number = static_cast<std::uint64_t>(mark.step);
-  if (number == 0) number = (last == 0 ? own.meetings : last) + 1;
+  const auto number = static_cast<std::uint64_t>(mark.step);
   own.meetings = std::max(own.meetings, number);
   own.excused = own.meetings - number;
 }
 
 /// A job's processes do not come at the same time: the first one of a worker belongs to a visit that others have begun.
-void RowMarks::join(std::size_t worker, Clock from, std::uint64_t process) {
+void RowMarks::join(std::size_t worker, Clock from, std::uint64_t process, std::uint64_t meeting) {
   Worker& own = workers_[worker];
   const bool replaces = own.process != 0 && own.process != process;
-  const std::uint64_t meetings = replaces || !own.takes_part ? end_of(newest_meeting()) : own.meetings;
+  const std::uint64_t meetings =
+      std::max(meeting, replaces || !own.takes_part ? end_of(newest_meeting()) : own.meetings);
   own = {.process = process, .meetings = meetings, .excused = meetings, .ended = std::max(from, Clock{0})};
   find_common();
 }

@@ -12,9 +12,9 @@ namespace syncopate::server {
 /// A worker's pushes to a table are numbered. A mark is a push without rows: it states that all pushes of a number of
 /// steps came before it, or that its worker meets the others, or both. A meeting of steps is that number of steps, so
 /// that a worker which was away cannot count it twice. The other meetings are those of visits: the begin of a visit has
-/// an odd number, its end the next even one. In lockstep a mark has its number; otherwise each worker's are counted
-/// from its first one. No worker waits for one that returns, or for a process in a worker's place, at the meetings of
-/// the visit that is in progress and at earlier ones. A state machine without clock, thread or wire.
+/// an odd number, its end the next even one; all workers number the same one alike. No worker waits for one that returns,
+/// or for a process in a worker's place, at the meetings of the visit that is in progress and at earlier ones. A state
+/// machine without clock, thread or wire.
 class RowMarks final {
  public:
   RowMarks(std::size_t workers, Clock first_step) : workers_(workers, {.ended = first_step}) { find_common(); }
@@ -25,8 +25,8 @@ class RowMarks final {
   /// The worker's next push is applied.
   void apply(std::size_t worker, const Message& push);
   /// This process is that worker from now on, counts its pushes from 1, and participates from step `from` on, and if it
-  /// replaces another one, from the next visit on. May be repeated.
-  void join(std::size_t worker, Clock from, std::uint64_t process);
+  /// replaces another one, from the next visit on, but not before the meeting after `meeting`. May be repeated.
+  void join(std::size_t worker, Clock from, std::uint64_t process, std::uint64_t meeting = 0);
   /// The others no longer wait for the worker.
   void leave(std::size_t worker);
   /// The same process as before: if it had left, the others wait for it again: for its mark of every step that they
@@ -40,6 +40,8 @@ class RowMarks final {
   };
   /// None if no worker takes part. While it does not change, no other worker's wait ends by a worker's mark.
   [[nodiscard]] const std::optional<Common>& common() const noexcept { return common_; }
+  /// The last meeting of a visit that the worker has come to, or is excused from.
+  [[nodiscard]] std::uint64_t meeting_of(std::size_t worker) const noexcept { return workers_[worker].meetings; }
   /// Whether every worker that takes part has come to this worker's last meetings.
   [[nodiscard]] bool has_met(std::size_t worker) const noexcept;
   [[nodiscard]] bool takes_part(std::size_t worker) const noexcept { return workers_[worker].takes_part; }

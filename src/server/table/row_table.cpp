@@ -87,6 +87,8 @@ void RowTable::require_sound(const Message& push) const {
   const bool is_mark = push.kind == MessageKind::mark_rows;
   if ((bytes == 0) != is_mark || bytes % each != 0 || !std::isfinite(push.rate) || push.rate < 0)
     throw Corrupt(fmt::format("a push of rows of {} bytes with the rate {}", bytes, push.rate));
+  if (is_mark && push.first != 0 && push.last == 0 && push.step == 0)
+    throw Corrupt("a mark of rows has neither a number of steps nor one of a meeting");
 }
 
 void RowTable::take_gradients(const Message& push) {

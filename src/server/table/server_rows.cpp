@@ -81,12 +81,12 @@ void ServerTables::meet_rows(Job& job, std::size_t worker, const Message& setup)
     job.rows[index]->table.with([&](auto& table) {
       const auto before = table->marks().common();
       if (setup.last != 0)
-        table->marks().join(worker, from, setup.version);
+        table->marks().join(worker, from, setup.version, static_cast<std::uint64_t>(setup.step));
       else
         table->marks().come_back(worker);
       log_.append({.event = setup.last != 0 ? Event::join_rows : Event::come_back_rows,
                    .worker = worker,
-                   .message = {.block = index, .first = from, .version = setup.version}});
+                   .message = {.block = index, .first = from, .version = setup.version, .step = setup.step}});
       if (table->marks().common() != before) end_wait(job, index, *table);
     });
 }
@@ -117,7 +117,8 @@ namespace {
 void repeat(RowTable& table, const Record& record) {
   const Message& message = record.message;
   if (record.event == Event::image_of_rows) return table.restore(message.body.bytes, message.version);
-  if (record.event == Event::join_rows) return table.marks().join(record.worker, message.first, message.version);
+  if (record.event == Event::join_rows)
+    return table.marks().join(record.worker, message.first, message.version, static_cast<std::uint64_t>(message.step));
   if (record.event == Event::leave_rows) return table.marks().leave(record.worker);
   if (record.event == Event::come_back_rows) return table.marks().come_back(record.worker);
   if (table.push(record.worker, message) != RowTable::Taken::applied)

@@ -159,7 +159,12 @@ void ServerTables::set_up(std::size_t worker, const Message& message) {
                   .first = image_every_,
                   .version = job->origin,
                   .step = job->origin_step};
-  for (const auto& rows : job->rows) welcome.least = std::max<Clock>(welcome.least, rows->imaged);
+  std::uint64_t meeting = 0;
+  for (const auto& rows : job->rows) {
+    welcome.least = std::max<Clock>(welcome.least, rows->imaged);
+    meeting = std::max(meeting, rows->table.with([&](auto& table) { return table->marks().meeting_of(worker); }));
+  }
+  welcome.body = payload_of(meeting);
   for (std::size_t index = 0; index < job->blocks.size(); ++index)
     job->blocks[index]->kept.with([&](ServerBlock& block) {
       if (message.last == 0) change(index, block, {.event = Event::come_back, .worker = worker});

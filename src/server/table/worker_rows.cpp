@@ -19,7 +19,7 @@ constexpr std::size_t kMostTravelling = std::size_t{32} << 20;
 constexpr std::size_t kPushBytes = 512;
 /// Limit of a worker's unanswered pulls on a server, each of kRowMessageBytes or one row: the answers that wait there.
 constexpr std::size_t kMostPulls = 32;
-/// The begins and ends of a step's visits, of each table, have 2^20 numbers.
+/// The begins and ends of a step's visits have 2^20 numbers.
 constexpr int kVisitBits = 20;
 
 /// A mark takes none: has_met waits for it, is_acknowledged does not.
@@ -92,9 +92,8 @@ WorkerRows::WorkerRows(const Setup& setup, Send send, bool waits)
       send_(std::move(send)),
       servers_(setup.servers),
       waits_(waits),
-      numbers_visits_(waits && !setup.tables.empty()),
-      peers_(setup.servers),
-      visits_(setup.rows.size()) {
+      lockstep_(waits && !setup.tables.empty()),
+      peers_(setup.servers) {
   for (Peer& peer : peers_) peer.pushes.resize(rules_.size());
 }
 
@@ -170,24 +169,30 @@ void WorkerRows::end_steps(Clock steps) {
   }
 }
 
-/// A number that all workers have in common: one that was away meanwhile counts no visit as another one.
+void WorkerRows::begin(Clock steps, Clock meeting) {
+  if (!lockstep_) meeting_ = meeting;
+  end_steps(steps);
+}
+
+/// All workers number it alike, by their steps where these agree: one that was away meanwhile counts no visit as
+/// another one.
 void WorkerRows::begin_visit(std::size_t table, Clock steps) {
   static_cast<void>(rules(table));  // throws where there is no such table
   const base::Lock lock(mutex_);
-  visits_[table] = std::max(visits_[table] + 1, steps << kVisitBits | 1);
+  meeting_ = std::max(meeting_ + 1, lockstep_ ? steps << kVisitBits | 1 : 0);
   mark_visit(table);
 }
 
 void WorkerRows::end_visit(std::size_t table) {
   static_cast<void>(rules(table));
   const base::Lock lock(mutex_);
-  ++visits_[table];
+  ++meeting_;
   mark_visit(table);
 }
 
 void WorkerRows::mark_visit(std::size_t table) {
   for (std::size_t server = 0; server < servers_; ++server)
-    mark(server, table, {.first = 1, .step = numbers_visits_ ? visits_[table] : 0});
+    mark(server, table, {.first = 1, .step = meeting_});
 }
 
 void WorkerRows::mark(std::size_t server, std::size_t table, Message mark) {

@@ -42,8 +42,9 @@ class WorkerRows final {
   [[nodiscard]] bool has_pulled() const;
   void abandon();  ///< of pulls and visits: late answers are ignored
 
-  /// The worker has completed this number of steps, or missed them, or begins with them: marks the steps of which
-  /// servers write snapshots.
+  /// The worker begins with this number of steps, and its visits come after this meeting (RowMarks).
+  void begin(Clock steps, Clock meeting);
+  /// The worker has completed this number of steps, or missed them: marks the steps of which servers write snapshots.
   void end_steps(Clock steps);
   /// Begins a visit of the table after this number of steps, or ends it: points at which all workers meet. The servers
   /// then have all their pushes to the table before it. Throws Misuse for a table that does not exist.
@@ -104,15 +105,14 @@ class WorkerRows final {
   const Send send_;
   const std::size_t servers_;
   const bool waits_;
-  const bool
-      numbers_visits_;     ///< all workers visit after the same number of steps, because weights hold them in lockstep
+  const bool lockstep_;    ///< of the workers, by weights: all visit after the same number of steps
   RowSplit pushed_split_;  ///< of the program's thread
   mutable base::Mutex mutex_;
   std::vector<Peer> peers_ SYNCOPATE_GUARDED_BY(mutex_);  ///< by server
   std::size_t travelling_bytes_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
   std::size_t unanswered_ SYNCOPATE_GUARDED_BY(mutex_) = 0;  ///< rows of the current pull
   std::size_t meetings_ SYNCOPATE_GUARDED_BY(mutex_) = 0;    ///< unacknowledged marks of meetings
-  std::vector<Clock> visits_ SYNCOPATE_GUARDED_BY(mutex_);   ///< by table: the last begin or end, see RowMarks
+  Clock meeting_ SYNCOPATE_GUARDED_BY(mutex_) = 0;           ///< the last begin or end of a visit (RowMarks)
   std::optional<Visited> visited_ SYNCOPATE_GUARDED_BY(mutex_);
   std::uint64_t pulls_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
   RowSplit split_ SYNCOPATE_GUARDED_BY(mutex_);        ///< of the current pull

@@ -1,6 +1,8 @@
 // A worker's tables: updates become requests to servers, and answers the weights of the next step.
 #include "server/table/worker_tables.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -53,6 +55,17 @@ std::unique_ptr<Optimizer> optimizer_of(const Setup& setup, std::span<const Buff
 }
 
 }  // namespace
+
+void Entry::hear(const Message& welcome) {
+  const base::ConstBytes body = welcome.body.bytes;
+  if (body.size() != sizeof(Clock))
+    throw Corrupt(fmt::format("a welcome has {} bytes; allowed: {}", body.size(), sizeof(Clock)));
+  const auto last_meeting = base::get<Clock>(body, 0);
+  if (last_meeting < 0 || last_meeting > kMostClock)
+    throw Corrupt(fmt::format("a welcome has the meeting {}", last_meeting));
+  step = std::max({step, welcome.least, welcome.last});
+  meeting = std::max(meeting, last_meeting);
+}
 
 WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, std::vector<Buffer> weights, Send send)
     : WorkerTables(setup, worker, std::move(weights), {}, std::move(send)) {}
@@ -136,11 +149,11 @@ void WorkerTables::offer() {
 
 /// Marks the step as if the worker had ended it: the others may still be at it, and its image must lack the pushes that
 /// this worker makes from then on.
-void WorkerTables::begin(Clock from) {
-  own_ = from;
-  rows_.end_steps(from);
+void WorkerTables::begin(const Entry& entry) {
+  own_ = entry.step;
+  rows_.begin(entry.step, entry.meeting);
   each_block([&](const Block& place, Shared& shared) {
-    send_due(place, shared.with([&](WorkerBlock& block) { return block.first_request(from); }));
+    send_due(place, shared.with([&](WorkerBlock& block) { return block.first_request(entry.step); }));
   });
 }
 

@@ -24,11 +24,20 @@ struct Staleness {
   double mean = 0;
 };
 
-/// Whether a worker may begin at step `told`, which it sent to every server, when the newest step of their answers is
-/// `newest`. If not, it sends them that step: otherwise a server that was behind would wait for steps between, which
-/// the worker never makes.
-[[nodiscard]] constexpr bool may_begin(Clock told, Clock newest, Clock first_step) noexcept {
-  return newest == told || newest == first_step;
+/// Where a worker begins that has sent nothing before. Its setups tell every server, whose welcomes correct it.
+struct Entry {
+  Clock step = 0;     ///< the first one that it takes part in
+  Clock meeting = 0;  ///< it takes part in the visits of rows that begin after this meeting (RowMarks)
+
+  /// Throws Corrupt.
+  void hear(const Message& welcome);
+};
+
+/// Whether a worker may begin, when it told every server one entry and their welcomes have made it the other one. If
+/// not, it tells them that: otherwise a server that was behind would wait for steps and meetings between, which the
+/// worker never makes.
+[[nodiscard]] constexpr bool may_begin(const Entry& told, const Entry& heard, Clock first_step) noexcept {
+  return heard.meeting == told.meeting && (heard.step == told.step || heard.step == first_step);
 }
 
 /// Without wire, clock or waiting, so that simulations and tests run the workers' own code. `receive` and `repeat` may
@@ -49,9 +58,9 @@ class WorkerTables final {
   /// it, before `offer`.
   void begin_with(std::string_view optimizer, std::vector<std::pair<std::string, std::vector<float>>> state);
   /// Offers this worker's weights (and, in lockstep, that state) as the first ones, and requests the first weights, as
-  /// of step `from`.
+  /// of the entry's step.
   void offer();
-  void begin(Clock from);
+  void begin(const Entry& entry);
   /// Table `table` has its gradient of the current step: once a step. Afterwards the gradient is zero, and due requests
   /// were sent. In lockstep servers apply it; else this applies it to the worker's own weights.
   void update(std::size_t table, std::span<float> gradient, const UpdateStep& at);

@@ -87,6 +87,7 @@ class WorkerProcess final {
   void dial(std::size_t server);
   void lose(std::size_t server, std::uint64_t life, const streams::Ending& how);
   void greet(std::size_t server);
+  void finish(std::size_t server);
   void send(server::Request request);
   void receive(std::size_t server, std::uint64_t life, server::Payload bytes);
   void welcomed();
@@ -102,7 +103,8 @@ class WorkerProcess final {
   const std::uint64_t process_;  ///< identifies this process
   const Clock steps_;
   std::vector<Link> links_;
-  Clock from_ = 0, newest_ = 0;
+  server::Entry entry_;
+  Clock newest_ = 0;
   bool computes_ = false, is_held_ = false, is_dead_ = false, has_left_ = false;
   std::optional<std::size_t> pulled_;  ///< the table of rows of the pull that is under way
   enum class Visit { none, begun, ended } visit_ = Visit::none;

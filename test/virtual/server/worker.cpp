@@ -85,9 +85,19 @@ void WorkerProcess::greet(std::size_t server) {
   Link& link = links_[server];
   link.welcome.reset();
   if (!link.stream) return;
-  const Message setup{
-      .kind = MessageKind::setup, .first = has_begun ? 0 : from_, .last = has_begun ? 0 : 1, .version = process_};
+  const Entry entry = has_begun ? Entry{} : entry_;
+  const Message setup{.kind = MessageKind::setup,
+                      .first = entry.step,
+                      .last = has_begun ? 0 : 1,
+                      .version = process_,
+                      .step = entry.meeting};
   link.stream->send(0, head_of(setup), payload_of(job_.setup.bytes()));
+}
+
+/// Links::finish.
+void WorkerProcess::finish(std::size_t server) {
+  send({server, ~std::uint64_t{0}, {.kind = MessageKind::finish}});
+  if (links_[server].stream) links_[server].stream->close({});
 }
 
 void WorkerProcess::send(Request request) {
@@ -118,10 +128,9 @@ void WorkerProcess::receive(std::size_t server, std::uint64_t life, Payload byte
     link.welcome = message;
     newest_ = std::max(newest_, message.least);
     tables.receive(server, message);
-    if (has_begun)
-      tables.repeat(server);
-    else
-      return welcomed();
+    if (!has_begun) return welcomed();
+    tables.repeat(server);
+    if (has_left_) finish(server);
   } else if (link.is_welcome) {
     if (message.kind == MessageKind::weights) link.under_way[message.block] = 0;
     tables.receive(server, std::move(message));
@@ -132,15 +141,15 @@ void WorkerProcess::receive(std::size_t server, std::uint64_t life, Payload byte
 /// Links::introduce, and Worker::start.
 void WorkerProcess::welcomed() {
   if (!std::ranges::all_of(links_, [](const Link& link) { return link.welcome.has_value(); })) return;
-  Clock from = from_;
-  for (const Link& link : links_) from = std::max({from, link.welcome->least, link.welcome->last});
-  if (!may_begin(from_, from, job_.setup.first_step)) {
-    from_ = from;
+  Entry heard = entry_;
+  for (const Link& link : links_) heard.hear(*link.welcome);
+  if (!may_begin(entry_, heard, job_.setup.first_step)) {
+    entry_ = heard;
     for (std::size_t server = 0; server < links_.size(); ++server) greet(server);
     return;
   }
-  if (index_ == 0 && from == 0) tables.offer();
-  tables.begin(from);
+  if (index_ == 0 && heard.step == 0) tables.offer();
+  tables.begin(heard);
   has_begun = true;
   for (Link& link : links_) link.under_way.clear();
   for (const Block& block : blocks_of(job_.setup)) links_[block.server].under_way[block.index] = 1;
@@ -157,10 +166,8 @@ void WorkerProcess::go_on() {
     for (std::size_t table = 0; table < weights.size(); ++table) tables.read(table);
     has_finished = has_left_ = true;
     job_.world.note("finished", index_);
-    for (std::size_t server = 0; server < links_.size(); ++server) {
-      send({server, ~std::uint64_t{0}, {.kind = MessageKind::finish}});
-      if (links_[server].stream) links_[server].stream->close({});
-    }
+    for (std::size_t server = 0; server < links_.size(); ++server)
+      if (links_[server].is_welcome) finish(server);
     return;
   }
   tables.demand();
