@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Line 1 of every file describes it, and every header compiles alone; --all: private headers too."""
+"""Line 1 of every file describes it, and every public header compiles alone; --all: private ones too; --since: changed ones."""
 
 import re
 import shutil
@@ -8,6 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from base.changed import since_full_run
 from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, files, report, without_comments
 
 ALONE = Path("build/headers")  # sources that include one header each
@@ -56,20 +57,29 @@ def included_first(root):
                 yield from (Path(folder) / first[2] for folder in TREES[tree])
 
 
-def header_findings(root, trees):
+def header_findings(root, trees, reached):
     headers = [path for path in files(root, *trees, suffixes={".hpp", ".h"}) if not {"train", "device"} & set(path.parts)]
     for path in headers:
         guards = r"^#pragma once$|HWY_TARGET_TOGGLE"  # the second: Highway includes the header once per instruction set
         if not re.search(guards, (root / path).read_text(), re.MULTILINE):
             yield Finding(str(path), 2, "#pragma once stands on line 2")
     left = sorted(set(headers) - set(included_first(root)))
+    left = [path for path in left if reached is None or path in reached]
     with ThreadPoolExecutor(2) as pool:
         yield from filter(None, pool.map(lambda path: compile_finding(root, path), left))
 
 
-def findings(root, trees=("include",)):
-    return [*first_line_findings(root), *header_findings(root, trees)]
+def findings(root, trees=("include",), reached=None):
+    return [*first_line_findings(root), *header_findings(root, trees, reached)]
+
+
+def main():
+    """Findings in the trees and files that the option names."""
+    if "--since" not in sys.argv[1:]:
+        return findings(ROOT, tuple(TREES) if "--all" in sys.argv[1:] else ("include",))
+    reached, found = since_full_run(ROOT, (Path("check/headers.py"),))
+    return [*found, *findings(ROOT, tuple(TREES), reached)]
 
 
 if __name__ == "__main__":
-    sys.exit(report("headers", findings(ROOT, tuple(TREES) if "--all" in sys.argv[1:] else ("include",))))
+    sys.exit(report("headers", main()))

@@ -2,6 +2,7 @@
 """Every check finds what it is there for, and nothing in a tree that is well."""
 
 import json
+import subprocess
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -13,9 +14,11 @@ import prose
 import shelves
 import sizes
 import tidy
+from base.changed import MOST_COMMITS, since_full_run
 from base.clean import Clean
 from base.functions import functions
 from base.small_tree import Tree
+from base.tree import CPP
 from test_commands import Commands  # run together with those below
 from test_convergence import Convergence  # run together with those below
 from test_layers import Layers, Rooms  # run together with those below
@@ -156,6 +159,55 @@ class Shelves(Tree):
         self.finds(shelves.findings(self.root), "docs/catalogue.md", 1, "`ring`")
 
 
+class Changed(Tree):
+    """A repository with a commit in which b.hpp includes a.hpp, and c.cpp includes b.hpp."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("src/base/a.hpp", "// A.\n")
+        self.write("src/base/b.hpp", '// B.\n#include "base/a.hpp"\n')
+        self.write("src/base/c.cpp", '// C.\n#include "b.hpp"\n')
+        self.write("src/base/d.cpp", "// D.\n")
+        self.write(".clang-tidy", "")
+        self.git("init", "-q")
+        self.commit()
+        self.write("check/tidy-base", self.git("rev-parse", "HEAD"))
+
+    def git(self, *arguments):
+        who = ["-c", "user.name=check", "-c", "user.email=check"]
+        return subprocess.run(["git", "-C", self.root, *who, *arguments], capture_output=True, text=True, check=True).stdout
+
+    def commit(self):
+        self.git("add", "-A")
+        self.git("commit", "-qm", "one", "--allow-empty")
+
+    def reached(self):
+        paths, found = since_full_run(self.root, [Path(".clang-tidy")])
+        return paths and {str(path) for path in paths if path.suffix in CPP}, [str(each) for each in found]
+
+    def test_files_that_include_a_changed_one_are_reached(self):
+        self.assertEqual((set(), []), self.reached())
+        self.write("src/base/a.hpp", "// A, changed.\n")
+        self.write("src/base/new.cpp", "// New.\n")
+        all_but_d = {f"src/base/{name}" for name in ("a.hpp", "b.hpp", "c.cpp", "new.cpp")}
+        self.assertEqual((all_but_d, []), self.reached())
+        self.commit()
+        self.assertEqual((all_but_d, []), self.reached())
+
+    def test_changed_rules_reach_all_files(self):
+        self.write(".clang-tidy", "Checks: x\n")
+        self.assertEqual((None, []), self.reached())
+
+    def test_a_full_run_that_is_unknown_or_too_old_reaches_all_files(self):
+        for _ in range(MOST_COMMITS + 1):
+            self.git("commit", "-qm", "more", "--allow-empty")
+        paths, found = self.reached()
+        self.assertIsNone(paths)
+        self.assertIn(f"check/tidy-base:1: {MOST_COMMITS + 1} commits are newer", found[0])
+        self.write("check/tidy-base", "0" * 40)
+        self.assertEqual((None, []), self.reached())
+
+
 class Headers(Tree):
     def test_a_header_that_needs_another_is_found(self):
         self.write("include/syncopate/dtype.hpp", "// The type of an element.\n#pragma once\ninline std::string f();\n")
@@ -252,7 +304,7 @@ class Tidy(Tree):
         self.write(".clang-tidy", rules)
         self.write("src/base/log.cpp", "int WrongName() { return 1; }\n")
         self.database("src/base/log.cpp")
-        self.finds(tidy.findings(self.root, everything=True), "src/base/log.cpp", 1, "WrongName")
+        self.finds(tidy.findings(self.root, reach="--all"), "src/base/log.cpp", 1, "WrongName")
 
     def test_an_access_without_the_lock_is_found(self):
         project = Path(__file__).resolve().parents[1]
@@ -263,7 +315,7 @@ class Tidy(Tree):
                    "    syncopate::base::Lock lock(mutex_);\n    return value_;\n  }\n  int peek() { return value_; }\n"
                    " private:\n  syncopate::base::Mutex mutex_;\n  int value_ SYNCOPATE_GUARDED_BY(mutex_) = 0;\n};\n")
         self.database("src/base/count.cpp")
-        found = list(tidy.findings(self.root, everything=True))
+        found = list(tidy.findings(self.root, reach="--all"))
         self.finds(found, "src/base/count.cpp", 8, "requires holding mutex 'mutex_'")
         self.assertEqual(1, len(found), found)
 
@@ -274,7 +326,7 @@ class Tidy(Tree):
         self.write("src/base/b.cpp", "namespace {\nint same() { return 1; }\n}\nint WrongName() { return same(); }\n")
         self.write("src/base/c.cpp", "namespace {\nint same() { return 2; }\nint OtherName() { return same(); }\n}\n")
         self.database("src/base/a.cpp", "src/base/b.cpp", "src/base/c.cpp")
-        found = list(tidy.findings(self.root, everything=True))
+        found = list(tidy.findings(self.root, reach="--all"))
         self.finds(found, "include/names.hpp", 2, "wrong_type")
         self.finds(found, "src/base/a.cpp", 3, "misc-unused-using-decls")
         self.finds(found, "src/base/b.cpp", 4, "WrongName")
@@ -287,14 +339,14 @@ class Tidy(Tree):
         self.write("src/base/a.cpp", "#include \"names.hpp\"\nnamespace n { Right right() { return {}; } }\n")
         self.database("src/base/a.cpp")
         with mock.patch.object(tidy, "CLEAN", Clean("tidy", self.root / "caches")):
-            self.finds_nothing(tidy.findings(self.root, everything=True))
+            self.finds_nothing(tidy.findings(self.root, reach="--all"))
             with mock.patch.object(tidy, "diagnostics", side_effect=AssertionError("looked at again")):
-                self.finds_nothing(tidy.findings(self.root, everything=True))
+                self.finds_nothing(tidy.findings(self.root, reach="--all"))
             self.write("include/names.hpp", "#pragma once\nstruct Right { int WrongName(); };\n")
-            self.finds(tidy.findings(self.root, everything=True), "include/names.hpp", 2, "WrongName")
+            self.finds(tidy.findings(self.root, reach="--all"), "include/names.hpp", 2, "WrongName")
             self.write("include/names.hpp", "#pragma once\nstruct Right {};\n")
             self.write(".clang-tidy", rules.replace("CamelCase", "lower_case"))
-            self.finds(tidy.findings(self.root, everything=True), "include/names.hpp", 2, "Right")
+            self.finds(tidy.findings(self.root, reach="--all"), "include/names.hpp", 2, "Right")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""clang-tidy finds nothing: by default in changed files as far as 12 s reach; --all: in all TREES."""
+"""clang-tidy finds nothing: by default in changed files as far as 12 s reach; --since: in those changed since the last full run; --all."""
 
 import functools
 import json
@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from base.batch import Batch, together
+from base.changed import since_full_run
 from base.clean import Clean, digest
 from base.tree import ROOT, Finding, report
 
@@ -20,6 +21,7 @@ TREES = ("src", "programs", "example", "bind")
 LEFT_OUT = ("programs/train/",)  # libtorch's headers take a minute for each file
 QUICK_SECONDS = 12
 CLEAN = Clean("tidy")
+RULES = (Path(".clang-tidy"), Path("check/tidy.py"))
 DATABASE = "build/tidy"  # as build/release, but configured to compile each file by itself
 
 
@@ -131,7 +133,8 @@ def quick_findings(root, entries):
     return found
 
 
-def findings(root, everything, database=None):
+def findings(root, reach=None, database=None):
+    """reach: None, "--since" or "--all"."""
     database = database or root / DATABASE
     if not program():
         return [Finding("check/tidy.py", 1, "clang-tidy is not installed: scripts/install --checks")]
@@ -141,13 +144,15 @@ def findings(root, everything, database=None):
         if made.returncode != 0:
             return [Finding("CMakeLists.txt", 1, f"cmake does not configure build/tidy: {made.stderr.strip()[-300:]}")]
     entries = compiled(root, database)
-    if not everything:
+    if reach is None:
         return quick_findings(root, entries)
+    reached, found = since_full_run(root, RULES) if reach == "--since" else (None, [])
+    chosen = [entry for path, entry in entries.items() if reached is None or path in reached]
     with ThreadPoolExecutor(2) as pool:
-        found = [f for part in pool.map(lambda batch: look(root, batch), together(entries.values())) for f in part]
-    print(f"tidy: looked at {len(entries)} files")
+        found += [f for part in pool.map(lambda batch: look(root, batch), together(chosen)) for f in part]
+    print(f"tidy: looked at {len(chosen)} of {len(entries)} files")
     return found
 
 
 if __name__ == "__main__":
-    sys.exit(report("tidy", findings(ROOT, "--all" in sys.argv[1:])))
+    sys.exit(report("tidy", findings(ROOT, next((word for word in sys.argv[1:] if word in ("--since", "--all")), None))))

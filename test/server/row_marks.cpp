@@ -21,7 +21,7 @@ class OfMarks : public testing::Test {
   void meet(std::size_t worker, Clock meeting) {
     marks_.apply(worker, {.kind = MessageKind::mark_rows, .first = 1, .step = meeting});
   }
-  /// Of the visit whose begin is this meeting.
+  /// `visit`: the meeting with which it begins.
   void begin(std::size_t worker, Clock visit) { meet(worker, visit); }
   void end(std::size_t worker, Clock visit) { meet(worker, visit + 1); }
   /// The workers that have met, in binary: worker 0 is the last digit.
@@ -341,11 +341,9 @@ TEST(AServer, AcknowledgesAMeetingOnceToEachOf4096Workers) {
     server.sent.clear();
     ++number;
     for (std::size_t worker = 0; worker < kWorkers; ++worker)
-      server.tables.receive(worker, {.kind = MessageKind::mark_rows,
-                                     .first = 1,
-                                     .last = steps,
-                                     .version = number,
-                                     .step = steps == 0 ? 1 : 0});
+      server.tables.receive(
+          worker,
+          {.kind = MessageKind::mark_rows, .first = 1, .last = steps, .version = number, .step = steps == 0 ? 1 : 0});
     EXPECT_EQ(server.sent.size(), kWorkers) << steps;
     for (const Outgoing& outgoing : server.sent) EXPECT_EQ(outgoing.message.version, number);
   }

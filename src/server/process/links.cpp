@@ -105,14 +105,14 @@ Entry Links::introduce(const Setup& setup) {
     const base::Lock lock(mutex_);
     setup_ = setup.bytes();
   }
-  Entry told, heard = greet_all(told);
+  Entry sent, corrected = greet_all(sent);
   do {  // at least once: every server receives the number of all servers' tables
-    heard = greet_all(told = heard);
-  } while (!may_begin(told, heard, setup.first_step));
-  return heard;
+    corrected = greet_all(sent = corrected);
+  } while (!may_begin(sent, corrected, setup.first_step));
+  return corrected;
 }
 
-/// What all servers' welcomes make of the entry.
+/// The entry with the corrections of all servers' welcomes.
 Entry Links::greet_all(Entry entry) {
   {
     const base::Lock lock(mutex_);
@@ -124,7 +124,7 @@ Entry Links::greet_all(Entry entry) {
   wait_for(clock_.now() + options_.timeout, [&]() SYNCOPATE_REQUIRES(mutex_) {
     are_all_here = is_answered();
     if (!are_all_here) return false;
-    for (const Link& link : links_) entry.hear(*link.welcome);
+    for (const Link& link : links_) entry.correct_by(*link.welcome);
     identify_servers();
     return true;
   });
@@ -183,7 +183,7 @@ void Links::send(Request request) {
   stream->send(request.priority, head_of(request.message), std::move(request.message.body));
 }
 
-/// A server that is being reached again is told once it has answered.
+/// A server that is being reached again gets the message once it has answered.
 void Links::leave() {
   std::vector<std::size_t> welcome;
   {

@@ -29,9 +29,9 @@ class Links final {
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
 
-  /// Sends the setup to every server, and waits until all have accepted it. Returns where this worker begins: at step 0,
-  /// or later if it comes late. Throws Mismatch (also if a server was restarted without the others), Misuse, Timeout,
-  /// PeerLost.
+  /// Sends the setup to every server, and waits until all have accepted it. Returns where this worker begins: at step
+  /// 0, or later if it comes late. Throws Mismatch (also if a server was restarted without the others), Misuse,
+  /// Timeout, PeerLost.
   [[nodiscard]] Entry introduce(const Setup& setup);
   /// Calls `begin`, which sends the first requests. From then on, `renewed` is called when a broken stream has been
   /// replaced, on the thread that runs the streams, but not while `begin` runs: so of the requests of `begin` to a
@@ -86,8 +86,8 @@ class Links final {
   std::vector<Link> links_ SYNCOPATE_GUARDED_BY(mutex_);  ///< one per server
   std::vector<std::shared_ptr<streams::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
   std::function<void(std::size_t)> renewed_ SYNCOPATE_GUARDED_BY(mutex_);
-  std::string setup_ SYNCOPATE_GUARDED_BY(mutex_);  ///< as bytes; empty before `introduce`
-  Entry entry_ SYNCOPATE_GUARDED_BY(mutex_);        ///< as far as it has told the servers
+  std::string setup_ SYNCOPATE_GUARDED_BY(mutex_);          ///< as bytes; empty before `introduce`
+  Entry entry_ SYNCOPATE_GUARDED_BY(mutex_);                ///< as far as the servers have it
   std::uint32_t origins_ SYNCOPATE_GUARDED_BY(mutex_) = 0;  ///< identifies all servers' tables together; 0: not known
   std::uint64_t arrivals_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
   Clock newest_ SYNCOPATE_GUARDED_BY(mutex_) = 0;

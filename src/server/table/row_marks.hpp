@@ -12,9 +12,9 @@ namespace syncopate::server {
 /// A worker's pushes to a table are numbered. A mark is a push without rows: it states that all pushes of a number of
 /// steps came before it, or that its worker meets the others, or both. A meeting of steps is that number of steps, so
 /// that a worker which was away cannot count it twice. The other meetings are those of visits: the begin of a visit has
-/// an odd number, its end the next even one; all workers number the same one alike. No worker waits for one that returns,
-/// or for a process in a worker's place, at the meetings of the visit that is in progress and at earlier ones. A state
-/// machine without clock, thread or wire.
+/// an odd number, its end the next even one; all workers number the same one alike. No worker waits for one that
+/// returns, or for a process in a worker's place, at the meetings of the visit that is in progress and at earlier ones.
+/// A state machine without clock, thread or wire.
 class RowMarks final {
  public:
   RowMarks(std::size_t workers, Clock first_step) : workers_(workers, {.ended = first_step}) { find_common(); }

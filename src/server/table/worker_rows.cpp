@@ -191,8 +191,7 @@ void WorkerRows::end_visit(std::size_t table) {
 }
 
 void WorkerRows::mark_visit(std::size_t table) {
-  for (std::size_t server = 0; server < servers_; ++server)
-    mark(server, table, {.first = 1, .step = meeting_});
+  for (std::size_t server = 0; server < servers_; ++server) mark(server, table, {.first = 1, .step = meeting_});
 }
 
 void WorkerRows::mark(std::size_t server, std::size_t table, Message mark) {

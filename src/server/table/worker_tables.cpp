@@ -56,7 +56,7 @@ std::unique_ptr<Optimizer> optimizer_of(const Setup& setup, std::span<const Buff
 
 }  // namespace
 
-void Entry::hear(const Message& welcome) {
+void Entry::correct_by(const Message& welcome) {
   const base::ConstBytes body = welcome.body.bytes;
   if (body.size() != sizeof(Clock))
     throw Corrupt(fmt::format("a welcome has {} bytes; allowed: {}", body.size(), sizeof(Clock)));

@@ -24,20 +24,20 @@ struct Staleness {
   double mean = 0;
 };
 
-/// Where a worker begins that has sent nothing before. Its setups tell every server, whose welcomes correct it.
+/// Where a worker begins that has sent nothing before. Its setups have it, and the servers' welcomes correct it.
 struct Entry {
   Clock step = 0;     ///< the first one that it takes part in
   Clock meeting = 0;  ///< it takes part in the visits of rows that begin after this meeting (RowMarks)
 
   /// Throws Corrupt.
-  void hear(const Message& welcome);
+  void correct_by(const Message& welcome);
 };
 
-/// Whether a worker may begin, when it told every server one entry and their welcomes have made it the other one. If
-/// not, it tells them that: otherwise a server that was behind would wait for steps and meetings between, which the
-/// worker never makes.
-[[nodiscard]] constexpr bool may_begin(const Entry& told, const Entry& heard, Clock first_step) noexcept {
-  return heard.meeting == told.meeting && (heard.step == told.step || heard.step == first_step);
+/// Whether a worker may begin, when it has sent every server an entry and their welcomes have corrected it. If not, it
+/// sends them the corrected one: otherwise a server that was behind would wait for steps and meetings between, which
+/// the worker never makes.
+[[nodiscard]] constexpr bool may_begin(const Entry& sent, const Entry& corrected, Clock first_step) noexcept {
+  return corrected.meeting == sent.meeting && (corrected.step == sent.step || corrected.step == first_step);
 }
 
 /// Without wire, clock or waiting, so that simulations and tests run the workers' own code. `receive` and `repeat` may

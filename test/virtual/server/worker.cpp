@@ -141,15 +141,15 @@ void WorkerProcess::receive(std::size_t server, std::uint64_t life, Payload byte
 /// Links::introduce, and Worker::start.
 void WorkerProcess::welcomed() {
   if (!std::ranges::all_of(links_, [](const Link& link) { return link.welcome.has_value(); })) return;
-  Entry heard = entry_;
-  for (const Link& link : links_) heard.hear(*link.welcome);
-  if (!may_begin(entry_, heard, job_.setup.first_step)) {
-    entry_ = heard;
+  Entry corrected = entry_;
+  for (const Link& link : links_) corrected.correct_by(*link.welcome);
+  if (!may_begin(entry_, corrected, job_.setup.first_step)) {
+    entry_ = corrected;
     for (std::size_t server = 0; server < links_.size(); ++server) greet(server);
     return;
   }
-  if (index_ == 0 && heard.step == 0) tables.offer();
-  tables.begin(heard);
+  if (index_ == 0 && corrected.step == 0) tables.offer();
+  tables.begin(corrected);
   has_begun = true;
   for (Link& link : links_) link.under_way.clear();
   for (const Block& block : blocks_of(job_.setup)) links_[block.server].under_way[block.index] = 1;
