@@ -184,8 +184,9 @@ class Struck final {
              {kWorkerCount, std::to_string(worker_count_)}}};
   }
 
-  /// Waits until every server has its tables and a replica, because servers die one at a time. False, and a test
-  /// failure, at the limit.
+  /// Waits until every server has its tables and a replica, because servers die one at a time, and every worker has
+  /// begun: a job ends whose worker 0 dies before the servers have its first weights. False, and a test failure, at the
+  /// limit.
   [[nodiscard]] bool await_replicas() const {
     const auto deadline = std::chrono::steady_clock::now() + kBound;
     while (std::chrono::steady_clock::now() < deadline) {
@@ -194,13 +195,18 @@ class Struck final {
           const ServerStatus status = status_of(at, {});
           return status.keeps_replica && status.serves;
         };
-        if (std::ranges::all_of(addresses(), may_die)) return true;
+        if (have_begun() && std::ranges::all_of(addresses(), may_die)) return true;
       } catch (const Error&) {  // it is still starting
       }
       std::this_thread::sleep_for(1ms);
     }
     ADD_FAILURE() << "not every server has a replica after " << kBound / 1s << " s";
     return false;
+  }
+
+  [[nodiscard]] bool have_begun() const {
+    const auto of_workers = std::span(progress().began).first(worker_count_);
+    return std::ranges::all_of(of_workers, [](const auto& step) { return step > 0; });
   }
 
   void strike_server() {

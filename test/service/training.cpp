@@ -135,5 +135,16 @@ TEST(Workers, WithAnotherIdeaOfTheJobAreToldTheDifference) {
   servers.stop(0);
 }
 
+TEST(FirstWeights, ThatWorker0DoesNotSendAreATimeoutThatNamesIt) {
+  Servers servers(1);
+  Program alone(servers, {.worker = 1, .workers = 2, .timeout = std::chrono::milliseconds(300)});
+  try {
+    alone.start();
+    ADD_FAILURE() << "it has weights";
+  } catch (const Timeout& error) {
+    EXPECT_NE(std::string(error.what()).find("worker 0 sends the first weights"), std::string::npos) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace syncopate

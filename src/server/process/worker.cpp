@@ -85,7 +85,7 @@ class TableWorker::Impl {
           tables_->begin(entry);
         },
         [this](std::size_t server) { tables_->repeat(server); });
-    for (std::size_t table = 0; table < weights_.size(); ++table) sync(table);
+    sync_first();
   }
 
   void update(std::size_t table, const Buffer& gradient, double rate) {
@@ -223,6 +223,18 @@ class TableWorker::Impl {
     base::require(tables_ != nullptr, "this worker has not started; allowed: after start");
     base::require(!has_finished_, "this worker has finished; allowed: before finish");
     links_.require_whole();
+  }
+
+  void sync_first() {
+    try {
+      for (std::size_t table = 0; table < weights_.size(); ++table) sync(table);
+    } catch (const Timeout& error) {
+      if (options_.worker == 0) throw;
+      throw Timeout(fmt::format("{}; worker 0 sends the first weights when it starts: start it, or another process as "
+                                "worker 0 if it has ended",
+                                error.what()),
+                    error.where());
+    }
   }
 
   void wait_to_meet(WorkerRows& own, std::size_t table) {
