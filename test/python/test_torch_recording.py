@@ -99,6 +99,21 @@ def test_phases_of_a_bucket_lie_between_the_backward_pass_and_the_optimizer(fold
     assert all(forward["end_s"] <= span["begin_s"] <= span["end_s"] <= optimizer["begin_s"] for span in exchanged)
 
 
+@pytest.mark.parametrize("kind", ["hook", "optimizer", "rule", "sharded"])
+def test_copies_of_a_device_are_spans(device, kind):
+    if device == "cpu":
+        pytest.skip("nothing is copied")
+    for found in torch_job.run("torch_device_recording.py", "recorded", 2, DEVICE=device, KIND=kind):
+        assert found == []
+
+
+@pytest.mark.parametrize("kind", ["hook", "rule"])
+def test_copies_are_not_timed_without_an_observer(device, kind):
+    if device == "cpu":
+        pytest.skip("nothing is copied")
+    assert torch_job.run("torch_device_recording.py", "unobserved", 2, DEVICE=device, KIND=kind) == [0] * 2
+
+
 def test_runs_are_compared(folders):
     runs = [str(folders["plain"]), str(folders["ours"])]
     rows = command.rows("report", *runs)

@@ -181,8 +181,8 @@ class NoWaitFor(Crossing):
 class AnotherStream(Crossing):
     """The future is completed in a stream that does not wait for the copy up."""
 
-    def up(self, complete):
-        super().up(lambda: None)
+    def up(self, complete, observer=None):
+        super().up(lambda: None, observer)
         complete()
 
 

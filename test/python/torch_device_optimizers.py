@@ -257,7 +257,7 @@ class NoWaitForHost(staged.StagedGradients):
     """The exchange begins when a gradient is computed, not when it has arrived."""
 
     def ready(self, i):
-        self._crossings[i] = self._copies.down(i, self.views[i])
+        self._crossings[i] = self.copies.down(i, self.views[i])
         self._arrived(i, self._crossings[i].host)
 
 

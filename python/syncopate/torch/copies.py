@@ -2,26 +2,48 @@
 
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 import torch
 
 from syncopate.torch.lane import Lane
 
 
+@dataclass(frozen=True)
+class Weights:
+    """The number of a parameter's weights."""
+
+    i: int
+
+
 class Copies:
     """Copies between accelerators and the CPU: each begins without waiting, and what follows its arrival runs on one thread in that order.
 
     abort: called with the text of an error of a copy, or of what follows it: other ranks do not know of an error of this device.
+    parameters: what is copied belongs to these, by number: i is the gradient of parameter i, and Weights(i) are its weights.
     """
 
-    def __init__(self, abort):
-        self._abort, self._lanes, self._under_way = abort, {}, []
+    def __init__(self, abort, parameters):
+        self._abort, self._parameters, self._lanes, self._under_way = abort, parameters, {}, []
+        self.observer = None  # called with [a parameter] and [a Copy] of it, which has begun
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="syncopate copies")
 
     def down(self, number, values, host=None):
         """Begin to copy these values to the host, once the current stream has computed them; a Crossing. See `Lane.down`."""
         with self._errors_to_all():
-            return self._lane_of(values.device).down(number, values, host)
+            crossing = self._lane_of(values.device).down(number, values, host)
+            if self.observer is not None:
+                self._observer_of(number)(crossing.copy_down)
+            return crossing
+
+    def _observer_of(self, number):
+        """The function to call with a Copy of this number; None without an observer."""
+        observer = self.observer
+        if observer is None:
+            return None
+        is_of_weights = isinstance(number, Weights)
+        parameter = self._parameters[number.i if is_of_weights else number]
+        return lambda copy: observer([parameter], [replace(copy, is_of_weights=is_of_weights)])
 
     def _lane_of(self, device):
         if device not in self._lanes:
@@ -52,15 +74,15 @@ class Copies:
         for lane in self._lanes.values():
             lane.up_stream.wait_stream(torch.accelerator.current_stream(lane.device))
 
-    def up(self, values, host):
+    def up(self, number, values, host):
         """Begin to copy pinned memory of the host into a device's tensor; the current stream goes on with it. The event after it."""
-        end = self._lane_of(values.device).up(values, host)
+        end = self._lane_of(values.device).up(values, host, self._observer_of(number))
         self._await(end)
         return end
 
-    def back(self, crossing):
+    def back(self, number, crossing):
         """Begin to copy a crossing's `host` into the tensor that it came from; the current stream goes on with it."""
-        crossing.up(lambda: None)
+        crossing.up(lambda: None, self._observer_of(number))
         self._await(crossing.returned)
 
     @staticmethod

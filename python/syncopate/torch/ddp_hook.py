@@ -24,7 +24,7 @@ class _Bucket:
     placed: list
     buffer: torch.Tensor
     is_last: bool
-    spans: list = field(default_factory=list)  # (phase, begin, end), in seconds of time.perf_counter
+    spans: list = field(default_factory=list)  # (phase, begin, end), in seconds of time.perf_counter, or a Copy
     error: Exception | None = None
     copy_s = 0.0  # seconds of the copy from a device to the CPU
 
@@ -59,12 +59,17 @@ class _Bucket:
             call(*arguments)
             self.spans.append((phase, begin, time.perf_counter()))
 
+    def observed(self):
+        """Its spans, to which those that begin later are added."""
+        return self.spans
+
 
 @dataclass
 class _StagedBucket(_Bucket):
     """A bucket on an accelerator: `placed` is in the pinned memory of its crossing, and `buffer` on the device."""
 
     crossing: Crossing | None = None
+    is_observed = False
 
     def _promise(self):
         return torch.futures.Future(devices=[self.buffer.device])
@@ -79,13 +84,19 @@ class _StagedBucket(_Bucket):
         """That of the copy down; the copy up has the same size."""
         return self.crossing.copy_s
 
+    def observed(self):
+        """Its spans with the copy down; the copy up is added when it begins, before the future is complete."""
+        self.is_observed = True
+        self.spans.insert(0, self.crossing.copy_down)
+        return self.spans
+
     def end(self, error=None):
         """Begin the copy up, and complete the future in its stream; after an error the device's gradients stay as they are."""
         self.error = error
         if error is not None:
             self._ended.set_result(self.buffer)
         else:
-            self.crossing.up(lambda: self._ended.set_result(self.buffer))
+            self.crossing.up(lambda: self._ended.set_result(self.buffer), self.spans.append if self.is_observed else None)
 
 
 class HookState:
@@ -111,7 +122,7 @@ class HookState:
         self._thread = self._exchanging = None  # the first also encodes and decodes while the second exchanges
         self.choice, self.timeline, self._copies = None, choosing.Timeline(), []
         self._lanes = {}  # by device
-        self.observer = None  # called with the indices of each combined bucket and its (phase, begin, end), on another thread
+        self.observer = None  # called with the parameters of each combined bucket and its spans, on another thread
         if model is not None:
             self.attach(model, process_group)
 
@@ -122,7 +133,8 @@ class HookState:
         self._model, self._process_group = model, process_group
         self._require_own(self._saved)
         named = parameters.trained(model)
-        self._index = {parameter: i for i, (_, parameter) in enumerate(named)}
+        self._parameters = [parameter for _, parameter in named]
+        self._index = {parameter: i for i, parameter in enumerate(self._parameters)}
         self._gradients, self._weights = parameters.gradients(named), parameters.weights(named)
         choosing.require_codecs(self._gradients, self._weights, self.coding)
 
@@ -293,7 +305,7 @@ class HookState:
 
     def _end(self, bucket):
         if self.observer is not None and bucket.placed:
-            self.observer([i for i, _ in bucket.placed], bucket.spans)
+            self.observer([self._parameters[i] for i, _ in bucket.placed], bucket.observed())
         if bucket.is_last:
             self._end_step(bucket.copy_s)
         bucket.end()

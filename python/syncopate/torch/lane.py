@@ -1,16 +1,14 @@
 """The way of gradients between an accelerator and the CPU: copies in streams of their own, through pinned memory."""
 
 import time
+from dataclasses import dataclass
 
 import torch
 
 import syncopate
 
-
-def is_accelerator(device):
-    """Whether it is one of the accelerators that this PyTorch finds; never before torch 2.6."""
-    kind = torch.accelerator.current_accelerator() if hasattr(torch, "accelerator") else None
-    return kind is not None and kind.type == device.type
+COPY_DOWN, COPY_UP = "copy down", "copy up"  # tracks of a Recorder's trace
+ANCHORS = 5  # attempts to read both clocks at one moment
 
 
 def is_accelerator(device):
@@ -38,6 +36,35 @@ def require_usable(name, device):
                                "pinned memory; else keep the model on the CPU, or raise the limit of locked memory (ulimit -l)")
 
 
+@dataclass
+class Anchor:
+    """A moment by the device's clock, an event, and by time.perf_counter, exact to `within_s`: half of a round trip to the device."""
+
+    event: torch.Event
+    seconds: float
+    within_s: float
+
+
+@dataclass
+class Copy:
+    """A copy as a span of a trace. Its stream has reached `begin` when the copy may begin, and `end` when it has ended."""
+
+    lane: "Lane"
+    track: str
+    begin: torch.Event
+    end: torch.Event
+    bytes: int
+    is_of_weights: bool = False
+
+    def has_ended(self):
+        """Whether `times` can be asked for."""
+        return self.end.query()
+
+    def times(self, anchor):
+        """(begin, end) of a copy that has ended, as times of time.perf_counter; the anchor is a later one of its lane."""
+        return tuple(anchor.seconds - 1e-3 * event.elapsed_time(anchor.event) for event in (self.begin, self.end))
+
+
 class Lane:
     """Two streams of one device, one for each direction, and pinned memory for each of what is copied, by its number.
 
@@ -48,9 +75,7 @@ class Lane:
         self.device = device
         self.down_stream, self.up_stream = torch.Stream(device), torch.Stream(device)
         self._crossings = {}  # by number: the last one
-        self._origin = self.mark(self.down_stream)
-        self._origin.synchronize()
-        self._origin_s = time.perf_counter()
+        self._origin = self.anchor()
 
     def mark(self, stream):
         """An event in the stream, after what it has been given so far."""
@@ -58,9 +83,21 @@ class Lane:
         event.record(stream)
         return event
 
+    def anchor(self):
+        """The present moment on both clocks. Waits for an event in an idle stream, not for work of the device."""
+        stream = torch.Stream(self.device)
+        return min((self._anchored(stream) for _ in range(ANCHORS)), key=lambda anchor: anchor.within_s)
+
+    def _anchored(self, stream):
+        before = time.perf_counter()
+        event = self.mark(stream)
+        event.synchronize()
+        after = time.perf_counter()
+        return Anchor(event, (before + after) / 2, (after - before) / 2)
+
     def time_s(self, event):
         """When the device reached it, as a time of `time.perf_counter`."""
-        return self._origin_s + 1e-3 * self._origin.elapsed_time(event)
+        return self._origin.seconds + 1e-3 * self._origin.event.elapsed_time(event)
 
     def down(self, number, values, host=None):
         """Begin to copy these values to the host, once the current stream has computed them; a Crossing.
@@ -80,12 +117,16 @@ class Lane:
         crossing.arrived = self.mark(self.down_stream)
         return crossing
 
-    def up(self, values, host):
-        """Begin to copy pinned memory into the device's tensor; the event after it."""
+    def up(self, values, host, observer=None):
+        """Begin to copy pinned memory into the device's tensor; the event after it. observer: called with the Copy."""
+        begin = self.mark(self.up_stream) if observer is not None else None
         with self.up_stream:
             values.copy_(host, non_blocking=True)
         values.record_stream(self.up_stream)
-        return self.mark(self.up_stream)
+        end = self.mark(self.up_stream)
+        if observer is not None:
+            observer(Copy(self, COPY_UP, begin, end, values.nbytes))
+        return end
 
     @staticmethod
     def _pinned(before, values):
@@ -115,15 +156,21 @@ class Crossing:
         """Seconds of the copy down."""
         return 1e-3 * self.begin.elapsed_time(self.arrived)
 
+    @property
+    def copy_down(self):
+        """The copy down, for a trace."""
+        return Copy(self._lane, COPY_DOWN, self.begin, self.arrived, self.host.nbytes)
+
     def release(self):
         """The values do not come back: the device may use their memory again after the copy."""
         self._values = None
 
-    def up(self, complete):
-        """Begin to copy `host` into the device's tensor, and call `complete` in the stream of this copy, which futures then wait for."""
+    def up(self, complete, observer=None):
+        """Begin to copy `host` into the device's tensor, and call `complete` in the stream of this copy, which futures then wait for.
+
+        observer: called with the Copy before `complete`.
+        """
+        self.returned = self._lane.up(self._values, self.host, observer)
         with self._lane.up_stream:
-            self._values.copy_(self.host, non_blocking=True)
-            self._values.record_stream(self._lane.up_stream)
-            self.returned = self._lane.mark(self._lane.up_stream)
             complete()
         self._values = None  # DDP may give its memory back

@@ -2,7 +2,7 @@
 
 import torch
 
-from syncopate.torch.copies import Copies
+from syncopate.torch.copies import Copies, Weights
 
 
 class StagedUpdates:
@@ -13,14 +13,14 @@ class StagedUpdates:
 
     def __init__(self, named, hosts):
         self._parameters, self._hosts, self._taken = [parameter for _, parameter in named], hosts, []
-        self._copies = Copies(lambda text: None)
+        self.copies = Copies(lambda text: None, self._parameters)
 
     def take(self):
         """The gradients on the host, None where a parameter has none; the parameters' own become zero."""
-        down = self._copies.down
+        down = self.copies.down
         self._taken = [i for i, parameter in enumerate(self._parameters) if parameter.grad is not None]
         for i in self._taken:
-            down(("weights", i), self._parameters[i].detach(), self._hosts[i])
+            down(Weights(i), self._parameters[i].detach(), self._hosts[i])
         crossings = {i: down(i, self._parameters[i].grad) for i in self._taken}
         for i, crossing in crossings.items():
             crossing.wait()
@@ -30,9 +30,9 @@ class StagedUpdates:
 
     def give(self):
         """Begin to copy the weights of parameters that had gradients up; the current stream goes on with them."""
-        self._copies.follow()
+        self.copies.follow()
         for i in self._taken:
-            self._copies.up(self._parameters[i].detach(), self._hosts[i])
+            self.copies.up(Weights(i), self._parameters[i].detach(), self._hosts[i])
 
 
 class StagedShards:
@@ -43,7 +43,7 @@ class StagedShards:
     """
 
     def __init__(self, synchronizer, group, named, hosts, shards):
-        self._synchronizer, self._copies = synchronizer, Copies(group.abort)
+        self._synchronizer, self.copies = synchronizer, Copies(group.abort, [parameter for _, parameter in named])
         self._memory = [torch.from_dlpack(synchronizer.gradient(i)) for i in range(len(named))]
         self._values, self._hosts, self._shards = [parameter.detach() for _, parameter in named], hosts, shards
         self._stale = set()  # those whose device does not have the weights of this step
@@ -51,10 +51,10 @@ class StagedShards:
     def send(self, i, gradient):
         """The gradient is completely written by the current stream; None: it is zero. Returns at once."""
         own = slice(*self._shards[i])
-        self._copies.down(("weights", i), self._values[i].view(-1)[own], self._hosts[i].view(-1)[own])
-        crossing = self._copies.down(i, torch.zeros_like(self._values[i]) if gradient is None else gradient)
+        self.copies.down(Weights(i), self._values[i].view(-1)[own], self._hosts[i].view(-1)[own])
+        crossing = self.copies.down(i, torch.zeros_like(self._values[i]) if gradient is None else gradient)
         self._stale.add(i)
-        self._copies.then(crossing, self._arrived, i, crossing)
+        self.copies.then(crossing, self._arrived, i, crossing)
 
     def _arrived(self, i, crossing):
         crossing.release()
@@ -63,13 +63,13 @@ class StagedShards:
 
     def wait_for_gradient(self, i):
         """The current stream goes on when the device has the weights of parameter i. Raises as the synchronizer's."""
-        self._copies.land()
+        self.copies.land()
         self._synchronizer.wait_for_gradient(i)
         self._give(i)
 
     def wait(self):
         """The current stream goes on when the devices have all weights of this step. Raises as the synchronizer's."""
-        self._copies.land()
+        self.copies.land()
         self._synchronizer.wait()
         for i in sorted(self._stale):
             self._give(i)
@@ -77,11 +77,11 @@ class StagedShards:
     def _give(self, i):
         if i in self._stale:
             self._stale.remove(i)
-            self._copies.up(self._values[i], self._hosts[i])
+            self.copies.up(Weights(i), self._values[i], self._hosts[i])
 
     def close(self):
         """End the thread of the copies, and the synchronizer."""
-        self._copies.close()
+        self.copies.close()
         self._synchronizer.close()
 
 
@@ -89,8 +89,8 @@ class StagedTables:
     """Weights on accelerators as tables of a TableWorker, which it keeps in `hosts`; it has its calls, by the numbers of parameters."""
 
     def __init__(self, worker, named, hosts):
-        self._worker, self._copies = worker, Copies(lambda text: None)
-        self._parameters, self._hosts = [parameter for _, parameter in named], hosts
+        self._worker, self._parameters, self._hosts = worker, [parameter for _, parameter in named], hosts
+        self._copies = Copies(lambda text: None, self._parameters)
         self._ups = {}  # by parameter: the event after its copy up, which reads memory that the worker changes
 
     def start(self, earlier):
@@ -136,7 +136,7 @@ class StagedTables:
         self._ups.clear()
 
     def _give(self, i):
-        self._ups[i] = self._copies.up(self._parameters[i].detach(), self._hosts[i])
+        self._ups[i] = self._copies.up(Weights(i), self._parameters[i].detach(), self._hosts[i])
 
     def _give_all(self):
         self._copies.follow()

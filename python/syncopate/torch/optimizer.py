@@ -56,6 +56,12 @@ class DistributedOptimizer(Wrapping):
             self._hooks.append(parameter.register_post_accumulate_grad_hook(hooks.Hook(self._accumulated, i)))
         hooks.detach_in_forks(self)
 
+    @property
+    def copies(self):
+        """The Copies of this optimizer and of the one that it wraps, which a Recorder observes; none on the CPU."""
+        own = [] if self._exchanging is self.synchronizer else [self._exchanging.copies]
+        return own + getattr(self.optimizer, "copies", [])
+
     def _accumulated(self, i):
         parameter = self._named[i][1]
         is_fresh = parameter.grad is not self._views[i]  # it was set to None, and autograd made another

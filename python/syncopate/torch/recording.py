@@ -15,6 +15,7 @@ import syncopate
 from syncopate.torch import parameters, raising
 from syncopate.torch.served import ServedOptimizer
 from syncopate.torch.sharded import ShardedOptimizer
+from syncopate.torch.tracing import StepTrace, size_of
 
 PHASES = ("input", "forward", "backward", "wait", "optimizer")
 UNMEASURED = 3  # first steps, which medians leave out if there are more than 5
@@ -44,8 +45,10 @@ class Recorder:
         self._sharded = optimizer if isinstance(optimizer, ShardedOptimizer) else None
         self.rank, self.ranks = self._place()
         self._named = parameters.trained(net)
+        self._places = {parameter: (i, name) for i, (name, parameter) in enumerate(self._named)}
         self._traced_step, self._steps, self._times = traced_step, 0, []
         self._formed = self._buckets = {}  # in this step; in the last complete one
+        self._trace = self._unwritten = None  # of this step; of the traced step, until its copies have ended
 
     def _place(self):
         if isinstance(self._optimizer, ServedOptimizer):
@@ -87,11 +90,17 @@ class Recorder:
 
     def _begin_step(self):
         self._begin = self._before = time.perf_counter()
-        self._seconds, self._spans, self._coded, self._formed = dict.fromkeys(PHASES, 0.0), [], [], {}
-        self._is_backward = False
+        self._seconds, self._formed, self._is_backward = dict.fromkeys(PHASES, 0.0), {}, False
+        self._trace = StepTrace(self._begin, self._places)
+        self._observe_copies(self._trace.add if self._steps + 1 == self._traced_step else None)
         group = self._group()
         self._sent = group.traffic_bytes[0] if group is not None and self._steps else None
         self._waited_before = self._waited_at_begin = self._waited_s()
+
+    def _observe_copies(self, observer):
+        """Those of the optimizer; the hook's are among the spans of its buckets."""
+        for copies in getattr(self._optimizer, "copies", []):
+            copies.observer = observer
 
     def _waited_s(self):
         """Seconds in which passes waited for weights, in all steps."""
@@ -105,11 +114,11 @@ class Recorder:
         waited, self._waited_before = self._waited_before, self._waited_s()
         self._seconds[phase] += self._before - begin - (self._waited_before - waited)
         if phase != "input":
-            self._spans.append((phase, name or phase, begin, self._before, size))
+            self._trace.phases.append((phase, name or phase, begin, self._before, size))
 
     def _gradient_ready(self, i):
         name, parameter = self._named[i]
-        self._end_of("backward", name, parameter.numel() * parameter.element_size())
+        self._end_of("backward", name, size_of([parameter]))
         if not self._is_backward:
             self._is_backward = raising.call_after_backward(self._end_backward)
 
@@ -118,13 +127,11 @@ class Recorder:
         self._is_backward = False
         self._end_of("wait")
 
-    def _bucket_combined(self, indices, spans):
+    def _bucket_combined(self, combined, spans):
         """On a thread of the hook's, while the backward pass waits for this bucket."""
-        first, last = min(indices), max(indices)
-        size = sum(self._named[i][1].numel() * self._named[i][1].element_size() for i in indices)
-        self._formed[first, last] = size
-        name = self._named[first][0] if first == last else f"{self._named[first][0]} .. {self._named[last][0]}"
-        self._coded += [(phase, name, begin, end, size) for phase, begin, end in spans]
+        indices = [self._places[parameter][0] for parameter in combined]
+        self._formed[min(indices), max(indices)] = size_of(combined)
+        self._trace.add(combined, spans)
 
     def step(self, *, loss, samples):
         """End a step: this rank's mean loss, and the number of its samples."""
@@ -140,6 +147,8 @@ class Recorder:
             for name in ("loss", "samples_per_second", "wait_share"):
                 self._tensorboard.add_scalar(name, row[name], self._steps)
         if self._steps == self._traced_step:
+            self._unwritten = self._trace
+        if self._unwritten is not None and self._unwritten.has_ended():
             self._write_trace()
         self._begin_step()
 
@@ -165,9 +174,8 @@ class Recorder:
 
     def _write_trace(self):
         with open(self.folder / f"trace-{self.rank}.jsonl", "w", encoding="utf-8") as file:
-            for track, name, begin, end, size in self._spans + self._coded:
-                row = {"track": track, "name": name, "begin_s": begin - self._begin, "end_s": end - self._begin, "bytes": size}
-                file.write(json.dumps(row) + "\n")
+            file.writelines(json.dumps(row) + "\n" for row in self._unwritten.rows())
+        self._unwritten = None
 
     def evaluation(self, *, epoch, accuracy=None, loss=None):
         """Values of the held-out samples after `epoch` epochs, which may be a fraction. Called between steps: the next one begins here."""
@@ -183,7 +191,11 @@ class Recorder:
             hook.remove()
         if self._hook_state is not None:
             self._hook_state.observer = None
+        self._observe_copies(None)
         try:
+            if kind is None and self._unwritten is not None:
+                self._unwritten.settle()
+                self._write_trace()
             if kind is None:
                 self._write(self._end())
             self._write_run({"duration_s": time.time() - self._started})

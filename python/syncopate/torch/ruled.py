@@ -79,6 +79,11 @@ class RuleOptimizer(Ruled):
         self._group = self._library = self._staged = None
         self._prepare()
 
+    @property
+    def copies(self):
+        """The Copies of this optimizer, which a Recorder observes; none on the CPU."""
+        return [self._staged.copies] if self._staged else []
+
     def share_norms(self, group):
         """From now on the ranks of the group divide the work of the norms, bit for bit with the same result; None: they do not."""
         self._group, self._library = group, None

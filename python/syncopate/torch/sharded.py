@@ -65,6 +65,11 @@ class ShardedOptimizer(Accumulating, Ruled):
         self._number = next(_numbers)
         _open[self._number] = self
 
+    @property
+    def copies(self):
+        """The Copies of this optimizer, which a Recorder observes; none on the CPU."""
+        return [self._staged.copies] if self._staged else []
+
     def _made_staged(self, hosts):
         shards = [self._library.shard(i, self.group.rank) for i in range(len(self._named))]
         return StagedShards(self.synchronizer, self.group, self._named, hosts, shards)

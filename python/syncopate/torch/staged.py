@@ -14,15 +14,16 @@ class StagedGradients:
     """
 
     def __init__(self, synchronizer, group, named, *, in_parts):
-        self._synchronizer, self._copies, self._in_parts = synchronizer, Copies(group.abort), in_parts
+        self._synchronizer, self._in_parts = synchronizer, in_parts
+        self.copies = Copies(group.abort, [parameter for _, parameter in named])
         self._memory = [torch.from_dlpack(synchronizer.gradient(i)) for i in range(len(named))]
         self.views = [torch.zeros(parameter.shape, dtype=parameter.dtype, device=parameter.device) for _, parameter in named]
         self._crossings = {}  # of this step
 
     def ready(self, i):
         """View i is completely written by the current stream. Returns at once."""
-        self._crossings[i] = self._copies.down(i, self.views[i])
-        self._copies.then(self._crossings[i], self._arrived, i, self._crossings[i].host)
+        self._crossings[i] = self.copies.down(i, self.views[i])
+        self.copies.then(self._crossings[i], self._arrived, i, self._crossings[i].host)
 
     def _arrived(self, i, host):
         self._memory[i].copy_(host)
@@ -31,7 +32,7 @@ class StagedGradients:
     def wait(self):
         """Return when the host has every average; the current stream goes on when the views have them. Raises as `Synchronizer.wait`."""
         crossings, self._crossings = self._crossings, {}
-        self._copies.land()
+        self.copies.land()
         order = reversed(range(len(self.views)))  # that of the exchange
         if self._in_parts and len(crossings) == len(self.views):
             for i in order:
@@ -45,11 +46,11 @@ class StagedGradients:
 
     def _return(self, i, crossing):
         crossing.host.copy_(self._memory[i])
-        self._copies.back(crossing)
+        self.copies.back(i, crossing)
 
     def close(self):
         """End the thread of the copies, and the synchronizer."""
-        self._copies.close()
+        self.copies.close()
         self._synchronizer.close()
 
 
