@@ -52,6 +52,18 @@ TEST(Overlap, WeightsOnTheirWayAreCommunicationAndUpdatesBesideItAreNotComputing
   EXPECT_DOUBLE_EQ(budget.forward_s, 4) << "a pass does not count what it waited";
 }
 
+TEST(Overlap, CopiesAreNeitherComputingNorCommunication) {
+  std::vector<Span> spans = sample_spans();
+  spans.push_back({"copy down", "two", 1.5, 2, 800});
+  spans.push_back({"copy up", "two", 4, 4.5, 800});
+  const Budget budget = budget_of(spans);
+  EXPECT_DOUBLE_EQ(budget.exchange_s, 3);
+  EXPECT_DOUBLE_EQ(budget.exposed_s, 2) << "a copy computes nothing";
+  EXPECT_DOUBLE_EQ(budget.copy_s, 1);
+  EXPECT_DOUBLE_EQ(budget.hidden_copy_s, 0.5) << "the copy down, during the backward pass";
+  EXPECT_DOUBLE_EQ(length(computing(spans)), length(computing(sample_spans())));
+}
+
 TEST(Overlap, AStepThatGoesOnIntoTheNextForwardPassIsKnownByItsOrder) {
   auto run = sample_run(2, 4);
   EXPECT_FALSE(starts_with_backward(run));

@@ -106,6 +106,28 @@ TEST(Page, TheLegendHasWhatThePictureHas) {
   EXPECT_FALSE(holds(exposed, "a bucket on its way, hidden"));
 }
 
+TEST(Page, CopiesHaveALaneOfTheirOwn) {
+  auto run = record::sample_run(2, 10);
+  EXPECT_FALSE(holds(page_of(run), "accelerator"));
+  for (record::RankRecord& rank : run.ranks) {
+    rank.spans.push_back({"copy down", "two", 1.5, 2, 800});
+    rank.spans.push_back({"copy up", "weights of two", 4, 4.5, 800});
+  }
+  const std::string html = page_of(run);
+  EXPECT_EQ(count(html, ">copies</text>"), 2u) << "of each rank";
+  EXPECT_EQ(count(html, "<rect class=\"copy\" x="), 4u);
+  EXPECT_TRUE(holds(html, "copy up, weights of two\n0.50 s, 800 B<")) << html;
+  EXPECT_TRUE(holds(html, "a copy between accelerator and CPU</li>"));
+  EXPECT_TRUE(holds(
+      html, "Copies between accelerator and CPU were under way for 1.00 s, 0.50 s of it hidden behind computing."));
+  EXPECT_EQ(unbalanced(html), "");
+  for (record::RankRecord& rank : run.ranks)
+    std::erase_if(rank.spans, [](const Span& span) { return span.track == "exchange"; });
+  const std::string alone = page_of(run);
+  EXPECT_TRUE(holds(alone, ">copies</text>"));
+  EXPECT_FALSE(holds(alone, ">network</text>"));
+}
+
 TEST(Page, TheTrainingCurveKeepsItsScaleBesideAnEvaluation) {
   auto run = record::sample_run(2, 10);
   EXPECT_TRUE(holds(page_of(run), "dots: evaluation"));

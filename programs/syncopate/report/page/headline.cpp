@@ -72,6 +72,14 @@ std::string communication(const record::Run& run, const record::Summary& summary
                      unit(budget.exposed_s));
 }
 
+std::string copying(const record::Summary& summary) {
+  const record::Budget& budget = summary.budget;
+  if (!(budget.copy_s > 0)) return "";
+  const TimeUnit unit = time_unit(budget.copy_s);
+  return fmt::format(" Copies between accelerator and CPU were under way for {}, {} of it hidden behind computing.",
+                     unit(budget.copy_s), unit(budget.hidden_copy_s));
+}
+
 std::string headline(const record::Run& run, const record::Summary& summary) {
   const std::string model = run.model.empty() ? "a model" : run.model;
   const double ranks = static_cast<double>(run.ranks.size());

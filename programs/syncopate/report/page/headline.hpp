@@ -14,6 +14,8 @@ namespace syncopate::tools::report::page {
 [[nodiscard]] std::string lead(const record::Run& run, const record::Summary& summary);
 /// How much of the communication of the traced step was hidden, in a sentence.
 [[nodiscard]] std::string communication(const record::Run& run, const record::Summary& summary);
+/// How much of the copies between accelerator and CPU was hidden, in a sentence after a space; empty without copies.
+[[nodiscard]] std::string copying(const record::Summary& summary);
 [[nodiscard]] std::string key_figures(const record::Run& run, const record::Summary& summary);
 [[nodiscard]] std::string budget_bar(const record::Summary& summary);
 

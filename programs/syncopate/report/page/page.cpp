@@ -151,6 +151,7 @@ std::string one_step(const record::Run& run, const record::Summary& summary) {
   std::string meaning = communication(run, summary);
   if (summary.budget.exchange_s > 0)
     meaning += " Exposed (hatched): on its way while its rank does not compute. Hidden: the rest.";
+  meaning += copying(summary);
   std::string ranks_are = ranks > 1 ? "All ranks on one axis of time, which starts at a barrier. " : "";
   if (record::starts_with_backward(run))
     ranks_are +=

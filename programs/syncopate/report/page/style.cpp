@@ -9,6 +9,7 @@ constexpr std::string_view kStyleSheet = R"css(
 :root {
   --ground: #ffffff; --ink: #1a1f24; --quiet: #5d6873; --rule: #e2e6ea; --panel: #f5f7f8;
   --forward: #93c5ea; --backward: #2f73b3; --optimizer: #a79ac9; --other: #b9c1c9; --input: #d8b74a;
+  --copy: #d597b9;
   --hidden: #2f9377; --weights: #8fc7a2; --exposed: #d65f14; --exposed-line: #f2a76f;
   --wait: #fdf1e7; --wait-line: #d65f14;
   --on-light: #16324a; --on-dark: #ffffff; --bad: #b3261e; --bad-ground: #fdeceb; --raw: .28;
@@ -17,6 +18,7 @@ constexpr std::string_view kStyleSheet = R"css(
   :root {
     --ground: #14181c; --ink: #e4e8ec; --quiet: #97a3ae; --rule: #2b323a; --panel: #1c2228;
     --forward: #7db4dd; --backward: #3a7fc0; --optimizer: #9789bd; --other: #5b6670; --input: #c4a23c;
+    --copy: #b8739a;
     --hidden: #35a486; --weights: #a3d3b2; --exposed: #dd6a22; --exposed-line: #f6b27f;
     --wait: #2e241c; --wait-line: #dd6a22;
     --on-light: #0e2233; --on-dark: #ffffff; --bad: #ff8a80; --bad-ground: #3a1d1b; --raw: .34;
@@ -86,14 +88,14 @@ svg text { fill: var(--ink); }
 svg .tick { fill: var(--quiet); font-size: 11.5px; }
 svg .rank { font-weight: 600; font-size: 12.5px; }
 svg .on { font-size: 11px; text-anchor: middle; pointer-events: none; fill: var(--on-dark); }
-svg .on.forward, svg .on.optimizer, svg .on.other, svg .on.input { fill: var(--on-light); }
+svg .on.forward, svg .on.optimizer, svg .on.other, svg .on.input, svg .on.copy { fill: var(--on-light); }
 svg .on.wait { fill: var(--ink); paint-order: stroke; stroke: var(--wait); stroke-width: 4px; }
 svg .on.clear { paint-order: stroke; stroke: rgb(0 0 0 / .28); stroke-width: 2px; }
 .grid { stroke: var(--rule); } .base { stroke: var(--quiet); opacity: .6; }
 .cursor { stroke: var(--quiet); stroke-dasharray: 2 3; pointer-events: none; }
 rect.forward { fill: var(--forward); } rect.backward { fill: var(--backward); }
 rect.optimizer { fill: var(--optimizer); } rect.input { fill: var(--input); }
-rect.other { fill: var(--other); } rect.hidden { fill: var(--hidden); }
+rect.other { fill: var(--other); } rect.copy { fill: var(--copy); } rect.hidden { fill: var(--hidden); }
 rect.weights { fill: var(--weights); } rect.exposed { fill: url(#hatch); }
 rect.planned { fill: transparent; stroke: var(--hidden); stroke-dasharray: 3 2; }
 rect.wait { fill: url(#faint-hatch); } rect.clear { fill: transparent; } rect.edged { stroke: var(--ground); }

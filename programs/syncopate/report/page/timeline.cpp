@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "report/page/markup.hpp"
@@ -54,6 +55,7 @@ struct Drawing {
 std::string look_of(const std::string& track) {
   for (const char* known : {"input", "forward", "backward", "optimizer", "wait"})
     if (track == known) return known;
+  if (track.starts_with("copy")) return "copy";
   return track == "update" ? "optimizer" : "other";
 }
 
@@ -61,7 +63,8 @@ Bar bar_of(const Span& span, const TimeUnit& unit) {
   const bool waiting = span.track == "wait";
   const std::string what = waiting ? "waiting for communication" : span.track;
   const std::string name = span.name.empty() || span.name == span.track || waiting ? "" : ", " + span.name;
-  const std::string size = span.bytes ? fmt::format(", {} of gradients", bytes(static_cast<double>(span.bytes))) : "";
+  const char* what_of = record::is_copy(span) ? "" : " of gradients";  // copies also transfer weights
+  const std::string size = span.bytes ? fmt::format(", {}{}", bytes(static_cast<double>(span.bytes)), what_of) : "";
   const std::string title = fmt::format("{}{}\n{}{}", what, name, unit(span.end_s - span.begin_s), size);
   Bar bar{span.begin_s, span.end_s, look_of(span.track), title, {}};
   if (waiting)
@@ -169,26 +172,45 @@ Message message_of(const record::Run& run, const Span& span, std::size_t k, std:
           static_cast<int>(bucket)};
 }
 
-void draw_exchange(Drawing& drawing, const record::RankRecord& rank) {
-  std::vector<Span> spans;
-  std::ranges::copy_if(rank.spans, std::back_inserter(spans), record::is_beside);
-  std::ranges::stable_sort(spans, {}, &Span::begin_s);
-  const record::Intervals busy = record::computing(rank.spans);
-  std::map<std::string, std::size_t> count, seen;
-  for (const Span& span : spans) ++count[span.track];
+/// Calls `draw(span)` for each span in order with the drawing at its lane: the first that is free.
+void draw_on_lanes(Drawing& drawing, const std::vector<Span>& spans, const std::function<void(const Span&)>& draw) {
   const double top = drawing.y;
   std::vector<double> lane_ends;
   for (const Span& span : spans) {
     const auto lane = static_cast<double>(lane_for(span, lane_ends, drawing.time.high));
     drawing.y = top + lane * (kLane + 2);
+    draw(span);
+  }
+  drawing.y = top + static_cast<double>(lane_ends.size()) * (kLane + 2) - 2;
+}
+
+std::vector<Span> ordered_if(const std::vector<Span>& spans, bool (*is_wanted)(const Span&)) {
+  std::vector<Span> result;
+  std::ranges::copy_if(spans, std::back_inserter(result), is_wanted);
+  std::ranges::stable_sort(result, {}, &Span::begin_s);
+  return result;
+}
+
+void draw_exchange(Drawing& drawing, const std::vector<Span>& spans, const record::Intervals& busy) {
+  std::map<std::string, std::size_t> count, seen;
+  for (const Span& span : spans) ++count[span.track];
+  drawing.lane_name("network");
+  draw_on_lanes(drawing, spans, [&](const Span& span) {
     if (record::is_message(span))
       draw_message(drawing, message_of(drawing.run, span, seen[span.track]++, count[span.track]), busy);
     else
       drawing.rect(bar_of(span, drawing.unit), kLane);
-  }
-  const double lanes = static_cast<double>(std::max<std::size_t>(1, lane_ends.size()));
-  drawing.y = top + lanes * (kLane + 2) - 2;
+  });
 }
+
+/// Copies down and copies up, which devices make at the same time.
+void draw_copies(Drawing& drawing, const std::vector<Span>& spans) {
+  drawing.lane_name("copies");
+  draw_on_lanes(drawing, spans, [&](const Span& span) { drawing.rect(bar_of(span, drawing.unit), kLane); });
+}
+
+/// A span of the threads of the exchange.
+bool is_of_exchange(const Span& span) { return record::is_beside(span) && !record::is_copy(span); }
 
 /// The exchanges as they were predicted.
 void draw_plan(Drawing& drawing, const record::RankRecord& rank) {
@@ -214,13 +236,15 @@ void draw_rank(Drawing& drawing, std::size_t r) {
   }
   drawing.lane_name("compute");
   draw_computing(drawing, rank);
-  drawing.y += kLane + kLaneGap;
-  if (std::ranges::any_of(rank.spans, record::is_beside)) {
+  drawing.y += kLane;
+  if (const auto copies = ordered_if(rank.spans, record::is_copy); !copies.empty()) {
+    drawing.y += kLaneGap;
+    draw_copies(drawing, copies);
+  }
+  if (const auto exchanged = ordered_if(rank.spans, is_of_exchange); !exchanged.empty()) {
+    drawing.y += kLaneGap;
     if (!rank.planned.empty()) draw_plan(drawing, rank);
-    drawing.lane_name("network");
-    draw_exchange(drawing, rank);
-  } else {
-    drawing.y -= kLaneGap;
+    draw_exchange(drawing, exchanged, record::computing(rank.spans));
   }
   drawing.y += kRankGap;
 }
@@ -258,7 +282,8 @@ std::string timeline_legend(const std::string& picture) {
       {"exposed", "exposed: on its way while nothing computes"},
       {"wait", "waiting for communication"},
       {"planned", "as planned"},
-      {"other", "encoding and decoding"}};
+      {"other", "encoding and decoding"},
+      {"copy", "a copy between accelerator and CPU"}};
   std::string html = "<ul class=\"legend\">";
   for (const auto& [look, meaning] : kEntries)
     if (picture.find(fmt::format("<rect class=\"{}\"", look)) != std::string::npos)

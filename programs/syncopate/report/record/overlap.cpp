@@ -4,6 +4,18 @@
 #include <algorithm>
 
 namespace syncopate::tools::report::record {
+namespace {
+
+/// The time of the spans that are wanted.
+template <typename Wanted>
+Intervals covered_if(const std::vector<Span>& spans, const Wanted& is_wanted) {
+  std::vector<Interval> parts;
+  for (const Span& span : spans)
+    if (is_wanted(span)) parts.push_back({span.begin_s, span.end_s});
+  return merged(std::move(parts));
+}
+
+}  // namespace
 
 Intervals merged(std::vector<Interval> parts) {
   std::erase_if(parts, [](const Interval& part) { return !(part.end > part.begin); });
@@ -39,23 +51,21 @@ double length(const Intervals& parts) {
 }
 
 Intervals covered(const std::vector<Span>& spans, const std::string& track) {
-  std::vector<Interval> parts;
-  for (const Span& span : spans)
-    if (span.track == track) parts.push_back({span.begin_s, span.end_s});
-  return merged(std::move(parts));
+  return covered_if(spans, [&](const Span& span) { return span.track == track; });
 }
 
 bool is_message(const Span& span) { return span.track == "exchange" || span.track == "broadcast"; }
 
+bool is_copy(const Span& span) { return span.track == "copy down" || span.track == "copy up"; }
+
 bool is_beside(const Span& span) {
-  return is_message(span) || span.track == "update" || span.track == "encode" || span.track == "decode";
+  return is_message(span) || is_copy(span) || span.track == "update" || span.track == "encode" ||
+         span.track == "decode";
 }
 
 Intervals computing(const std::vector<Span>& spans) {
-  std::vector<Interval> busy;
-  for (const Span& span : spans)
-    if (!is_beside(span) && span.track != "wait") busy.push_back({span.begin_s, span.end_s});
-  return without(merged(std::move(busy)), covered(spans, "wait"));
+  const Intervals busy = covered_if(spans, [](const Span& span) { return !is_beside(span) && span.track != "wait"; });
+  return without(busy, covered(spans, "wait"));
 }
 
 std::vector<Span> exchanges(const std::vector<Span>& spans) {
@@ -77,10 +87,8 @@ bool starts_with_backward(const Run& run) {
 Budget budget_of(const std::vector<Span>& spans) {
   Budget budget;
   for (const Span& span : spans) budget.step_s = std::max(budget.step_s, span.end_s);
-  std::vector<Interval> messages;
-  for (const Span& span : spans)
-    if (is_message(span)) messages.push_back({span.begin_s, span.end_s});
-  const Intervals exchange = merged(std::move(messages)), waits = covered(spans, "wait");
+  const Intervals exchange = covered_if(spans, is_message), copies = covered_if(spans, is_copy);
+  const Intervals waits = covered(spans, "wait"), busy = computing(spans);
   const Intervals forward = without(covered(spans, "forward"), waits);
   const Intervals backward = without(covered(spans, "backward"), waits);
   budget.input_s = length(covered(spans, "input"));
@@ -89,10 +97,12 @@ Budget budget_of(const std::vector<Span>& spans) {
   budget.optimizer_s = length(covered(spans, "optimizer"));
   budget.wait_s = length(covered(spans, "wait"));
   budget.exchange_s = length(exchange);
-  budget.exposed_s = length(without(exchange, computing(spans)));
+  budget.exposed_s = length(without(exchange, busy));
   budget.hidden_s = budget.exchange_s - budget.exposed_s;
   budget.behind_backward_s = budget.exchange_s - length(without(exchange, backward));
   budget.behind_forward_s = budget.exchange_s - length(without(exchange, forward));
+  budget.copy_s = length(copies);
+  budget.hidden_copy_s = budget.copy_s - length(without(copies, busy));
   return budget;
 }
 

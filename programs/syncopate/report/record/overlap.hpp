@@ -18,9 +18,10 @@ using Intervals = std::vector<Interval>;
 [[nodiscard]] Intervals without(const Intervals& from, const Intervals& taken);
 [[nodiscard]] double length(const Intervals& parts);
 
-/// Tracks of the threads of the exchange: gradients and weights on their way, coding, and updates.
+/// Tracks that are not the training thread's: gradients and weights on their way, coding, updates, and copies.
 [[nodiscard]] bool is_message(const Span& span);  ///< "exchange" or "broadcast"
-[[nodiscard]] bool is_beside(const Span& span);   ///< a message, or "update", "encode", "decode"
+[[nodiscard]] bool is_copy(const Span& span);     ///< between an accelerator and the CPU: "copy down" or "copy up"
+[[nodiscard]] bool is_beside(const Span& span);   ///< a message, a copy, or "update", "encode", "decode"
 
 /// When the training thread computed: its tracks but "wait", less the time in which it was blocked.
 [[nodiscard]] Intervals computing(const std::vector<Span>& spans);
@@ -37,6 +38,7 @@ struct Budget {
   double step_s = 0, input_s = 0, forward_s = 0, backward_s = 0, optimizer_s = 0, wait_s = 0;
   double exchange_s = 0, hidden_s = 0, exposed_s = 0;
   double behind_backward_s = 0, behind_forward_s = 0;  ///< the parts of hidden_s that overlapped that pass
+  double copy_s = 0, hidden_copy_s = 0;                ///< of copies in both directions; while the rank computed
 };
 
 [[nodiscard]] Budget budget_of(const std::vector<Span>& spans);

@@ -42,10 +42,13 @@ double typical(const Run& run, double Step::*figure) {
 }
 
 void mean_budget(const Run& run, Summary& summary) {
-  static constexpr double Budget::*kFigures[] = {
-      &Budget::step_s,          &Budget::input_s,  &Budget::forward_s,  &Budget::backward_s, &Budget::optimizer_s,
-      &Budget::wait_s,          &Budget::hidden_s, &Budget::exchange_s, &Budget::exposed_s,  &Budget::behind_backward_s,
-      &Budget::behind_forward_s};
+  static constexpr double Budget::*kFigures[] = {&Budget::step_s,           &Budget::input_s,
+                                                 &Budget::forward_s,        &Budget::backward_s,
+                                                 &Budget::optimizer_s,      &Budget::wait_s,
+                                                 &Budget::hidden_s,         &Budget::exchange_s,
+                                                 &Budget::exposed_s,        &Budget::behind_backward_s,
+                                                 &Budget::behind_forward_s, &Budget::copy_s,
+                                                 &Budget::hidden_copy_s};
   double traced = 0;
   for (const RankSummary& rank : summary.ranks) traced += rank.traced;
   summary.traced = traced > 0;
