@@ -14,6 +14,7 @@ import syncopate.torch
 from syncopate.torch import lane
 from torch_device import DEVICE, Model, begin, late
 
+DOWN, UP = "copy down", "copy up"  # the report knows them by these names
 TRACED, STEPS = 3, 4
 COPY_US = 20_000  # the longest delay of a copy; the shortest is half of it
 EXACT_S = 4e-3  # of the device's times on the host's clock; the machine may be busy
@@ -58,7 +59,7 @@ def trace_of(kind):
 def wrong_times(spans):
     """Copies that take less than their delay, or that overlap another one of their stream."""
     found = []
-    for track in (lane.COPY_DOWN, lane.COPY_UP):
+    for track in (DOWN, UP):
         ordered = sorted(spans[track], key=lambda span: span["begin_s"])
         found += [f"{span} is short" for span in ordered if span["end_s"] - span["begin_s"] < COPY_US / 2 * 1e-6 and DEVICE == "emu"]
         found += [f"{span} does not begin and then end in the step" for span in ordered if not -EXACT_S < span["begin_s"] < span["end_s"]]
@@ -68,7 +69,7 @@ def wrong_times(spans):
 
 def wrong_buckets(spans, buckets):
     """The hook's: each has its phases in order, with its bytes."""
-    tracks = (lane.COPY_DOWN, "encode", "exchange", "decode", lane.COPY_UP)
+    tracks = (DOWN, "encode", "exchange", "decode", UP)
     found = [f"{track}: {sorted(span['bytes'] for span in spans[track])}" for track in tracks
              if sorted(span["bytes"] for span in spans[track]) != sorted(buckets.values())]
     for name in {span["name"] for span in spans["exchange"]}:
@@ -84,7 +85,7 @@ def wrong_copies(spans, kind):
     """Those of an optimizer: gradients and weights go the ways of docs/gpu.md with all their bytes."""
     sizes = {name: parameter.numel() * parameter.element_size() for name, parameter in Model().named_parameters()}
     weights = {f"weights of {name}": size for name, size in sizes.items()}
-    down, up = ([(span["name"], span["bytes"]) for span in spans[track]] for track in (lane.COPY_DOWN, lane.COPY_UP))
+    down, up = ([(span["name"], span["bytes"]) for span in spans[track]] for track in (DOWN, UP))
     wanted = {"optimizer": (list(sizes.items()), list(sizes.items())),
               "rule": (2 * list(sizes.items()) + list(weights.items()), list(sizes.items()) + list(weights.items()))}
     if kind in wanted:

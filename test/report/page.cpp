@@ -116,7 +116,7 @@ TEST(Page, CopiesHaveALaneOfTheirOwn) {
   const std::string html = page_of(run);
   EXPECT_EQ(count(html, ">copies</text>"), 2u) << "of each rank";
   EXPECT_EQ(count(html, "<rect class=\"copy\" x="), 4u);
-  EXPECT_TRUE(holds(html, "copy up, weights of two\n0.50 s, 800 B<")) << html;
+  EXPECT_TRUE(holds(html, "copy up, weights of two\n0.50 s, 800 B<"));
   EXPECT_TRUE(holds(html, "a copy between accelerator and CPU</li>"));
   EXPECT_TRUE(holds(
       html, "Copies between accelerator and CPU were under way for 1.00 s, 0.50 s of it hidden behind computing."));
