@@ -1,7 +1,9 @@
 // The combiner for Python: averages gradients in memory of another framework's, bucket by bucket.
 #include "syncopate/combiner.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <deque>
@@ -120,6 +122,14 @@ void bind_combiner(nb::module_& module) {
            "takes the oldest bucket that has passed the phase before.")
       .def("exchange", &Combining::exchange, "The second phase: the ranks exchange what `encode` made.")
       .def("decode", &Combining::decode, "The third phase: return when the arrays hold their average.")
+      .def_prop_ro(
+          "casts_to",
+          [](const Combining& self) -> std::optional<std::string_view> {
+            const std::optional<DType> type = self.own().casts_to();
+            return type ? std::optional(name_of(*type)) : std::nullopt;
+          },
+          "The type to which the codec rounds f32 and does nothing else, or None: values of f32 gradients may come in "
+          "it, rounded to nearest even, and then hold the average in it.")
       .def_prop_ro(
           "codes_ahead", [](const Combining& self) { return self.own().codes_ahead(); },
           "Whether a second thread shortens steps: there is a codec and a second processor, and encoding needs no "

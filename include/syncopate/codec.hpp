@@ -188,6 +188,9 @@ struct Codec {
   bool warms_up = false;       ///< its density can fall from that of a warm-up
   /// Whether its density depends on the gradients, because its threshold is fixed. Null: no.
   bool (*has_open_density)(const Settings& settings) = nullptr;
+  /// The type of its one, additive payload, if it rounds each element of f32 to it, to nearest even, and does nothing
+  /// else; the payload of values that have come in this type is a copy of them.
+  std::optional<DType> casts_to{};
   /// Whether its coder takes gradients of this type. If it takes f32, it gets f16 and bf16 converted to f32.
   bool (*takes)(DType dtype) = takes_f32;
   /// Upper bound of the bytes of these tensors' payload in any round.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,7 +12,7 @@
 
 namespace syncopate {
 
-/// The memory of one gradient; count and type equal the gradient's.
+/// The memory of one gradient; the count equals the gradient's, and so does the type, or it is Combiner::casts_to.
 struct PlacedGradient {
   std::size_t gradient = 0;  ///< its index among the combiner's gradients
   Buffer values;
@@ -36,6 +37,11 @@ class Combiner final {
   /// already combined, or whose count or type differs; also throws what the exchange throws. An error that the other
   /// ranks cannot detect aborts the group with its text.
   void combine(std::span<const PlacedGradient> bucket);
+
+  /// The type to which the codec rounds f32 and does nothing else: values of f32 gradients may come in it, rounded to
+  /// nearest even, and then hold the average that f32 values would have, before its exact conversion to f32. Unset
+  /// for other codecs, and where an exchange adds before the codec rounds.
+  [[nodiscard]] std::optional<DType> casts_to() const noexcept;
 
   // The phases of `combine`, for a caller with two threads: buckets pass all three in the same order, one thread calls
   // `encode` and `decode`, the other `exchange`, and the gradients' memory stays until `decode` has returned. Each

@@ -37,17 +37,33 @@ std::size_t Arena::bytes_of(std::size_t first, std::size_t last) const noexcept 
   return bytes;
 }
 
-compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i) {
+namespace {
+
+/// The gradient of its own type, without an address: values of another type are coded alike.
+compress::Tensor declared_tensor(const BucketInputs& inputs, std::size_t i) {
   const Gradient& gradient = inputs.gradients[i];
   const std::size_t rows = inputs.cut.rows(i);
-  const compress::Settings& settings = inputs.settings[i];
-  compress::Tensor tensor{.values = inputs.arena.gradient(i),
-                          .weights = settings.codec->wants_weights ? inputs.weights[i] : Buffer{},
-                          .rows = rows,
-                          .columns = gradient.elements / rows,
-                          .key = XXH3_64bits_withSeed(gradient.name.data(), gradient.name.size(), inputs.seed)};
-  const DType type = compress::coding_type(settings, gradient.dtype, compress::is_coded(settings, tensor));
-  if (type != gradient.dtype) tensor.values = Buffer(nullptr, tensor.values.count, type);
+  return {.values = Buffer(nullptr, gradient.elements, gradient.dtype),
+          .weights = inputs.settings[i].codec->wants_weights ? inputs.weights[i] : Buffer{},
+          .rows = rows,
+          .columns = gradient.elements / rows,
+          .key = XXH3_64bits_withSeed(gradient.name.data(), gradient.name.size(), inputs.seed)};
+}
+
+bool is_coded(const BucketInputs& inputs, std::size_t i) {
+  return compress::is_coded(inputs.settings[i], declared_tensor(inputs, i));
+}
+
+DType coding_type(const BucketInputs& inputs, std::size_t i) {
+  return compress::coding_type(inputs.settings[i], inputs.gradients[i].dtype, is_coded(inputs, i));
+}
+
+}  // namespace
+
+compress::Tensor whole_tensor(const BucketInputs& inputs, std::size_t i) {
+  compress::Tensor tensor = declared_tensor(inputs, i);
+  tensor.values.dtype = coding_type(inputs, i);
+  if (tensor.values.dtype == inputs.gradients[i].dtype) tensor.values = inputs.arena.gradient(i);
   return tensor;
 }
 
@@ -76,7 +92,7 @@ compress::Tensor part_tensor(const BucketInputs& inputs, std::size_t i) {
 std::vector<std::size_t> state_bytes(const BucketInputs& inputs) {
   std::vector<std::size_t> bytes;
   for (std::size_t i = 0; i < inputs.gradients.size(); ++i) {
-    const bool coded = compress::is_coded(inputs.settings[i], whole_tensor(inputs, i));
+    const bool coded = is_coded(inputs, i);
     bytes.push_back(compress::state_bytes(inputs.settings[i], part_tensor(inputs, i), coded, inputs.share.ranks));
   }
   return bytes;
@@ -144,10 +160,6 @@ void provide_memory(CodingGroup& group, const BucketInputs& inputs, bool coded) 
   provide_wire(group, inputs, coded);
 }
 
-bool is_coded(const BucketInputs& inputs, const CodingGroup& group) {
-  return compress::is_coded(settings_of(inputs, group), group.whole.front());
-}
-
 }  // namespace
 
 // Gradients are grouped by the type that their coder gets, by whether they are coded, and by what; inside a group
@@ -156,11 +168,10 @@ Bucket bucket_of(const BucketInputs& inputs, std::span<const std::size_t> gradie
   std::map<std::tuple<DType, bool, std::string>, CodingGroup> groups;
   std::size_t bytes = 0;
   for (const std::size_t i : gradients) {
-    const compress::Tensor whole = whole_tensor(inputs, i);
-    const bool coded = compress::is_coded(inputs.settings[i], whole);
-    CodingGroup& group = groups[{whole.values.dtype, coded, coded ? compress::text_of(inputs.settings[i]) : ""}];
+    const bool coded = is_coded(inputs, i);
+    CodingGroup& group = groups[{coding_type(inputs, i), coded, coded ? compress::text_of(inputs.settings[i]) : ""}];
     group.gradients.push_back(i);
-    group.whole.push_back(whole);
+    group.whole.push_back(whole_tensor(inputs, i));
     group.part.push_back(part_tensor(inputs, i));
     bytes += inputs.arena.gradient(i).bytes().size();
   }
@@ -188,7 +199,7 @@ void follow(Bucket& bucket, const BucketInputs& inputs) {
       group.whole[i] = whole_tensor(inputs, group.gradients[i]);
       group.part[i] = part_tensor(inputs, group.gradients[i]);
     }
-    provide_memory(group, inputs, is_coded(inputs, group));
+    provide_memory(group, inputs, is_coded(inputs, group.gradients.front()));
   }
 }
 

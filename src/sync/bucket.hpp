@@ -23,7 +23,8 @@ class Arena final {
   /// Without memory of its own: gradients have no address until they are placed.
   explicit Arena(const std::vector<Gradient>& gradients);
 
-  /// Only without memory of its own; as many elements of the same type as the gradient has.
+  /// Only without memory of its own; as many elements as the gradient has, of its type or of that to which its codec
+  /// casts.
   void place(std::size_t i, Buffer values) noexcept { slots_[i] = values; }
 
   [[nodiscard]] std::size_t count() const noexcept { return slots_.size(); }  ///< gradients

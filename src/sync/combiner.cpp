@@ -77,6 +77,13 @@ class Combiner::Impl final {
       if (!narrows()) sync::complete(bucket, flow_.context);
     });
   }
+  [[nodiscard]] std::optional<DType> casts_to() const noexcept {
+    if (narrows()) return std::nullopt;
+    const std::optional<DType> type = flow_.codecs.front().codec->casts_to;
+    const bool is_all =
+        std::ranges::all_of(flow_.codecs, [&](const auto& each) { return each.codec->casts_to == type; });
+    return is_all ? type : std::nullopt;
+  }
   [[nodiscard]] bool codes_ahead() const noexcept {
     const bool codes = std::ranges::any_of(flow_.codecs, [](const auto& each) { return each.codec->name != "none"; });
     return flow_.options.code_ahead && codes && !narrows() && base::processors() > 1;
@@ -132,9 +139,11 @@ class Combiner::Impl final {
       const Gradient& gradient = flow_.gradients[i];
       base::require(!is_combined_[i], "gradient '{}' came twice in one step; call end_step between steps",
                     gradient.name);
-      base::require(values.count == gradient.elements && values.dtype == gradient.dtype && values.data != nullptr,
-                    "gradient '{}' has {} elements of type {}; its values here are {} of type {}", gradient.name,
-                    gradient.elements, name_of(gradient.dtype), values.count, name_of(values.dtype));
+      const bool is_cast = gradient.dtype == DType::f32 && casts_to() == values.dtype;
+      base::require(
+          values.count == gradient.elements && (values.dtype == gradient.dtype || is_cast) && values.data != nullptr,
+          "gradient '{}' has {} elements of type {}; its values here are {} of type {}", gradient.name,
+          gradient.elements, name_of(gradient.dtype), values.count, name_of(values.dtype));
       is_combined_[i] = true;
       flow_.arena.place(i, values);
     }
@@ -167,6 +176,7 @@ void Combiner::combine(std::span<const PlacedGradient> bucket) { impl_->combine(
 void Combiner::encode(std::span<const PlacedGradient> bucket) { impl_->encode(bucket); }
 void Combiner::exchange() { impl_->exchange(); }
 void Combiner::decode() { impl_->decode(); }
+std::optional<DType> Combiner::casts_to() const noexcept { return impl_->casts_to(); }
 bool Combiner::codes_ahead() const noexcept { return impl_->codes_ahead(); }
 void Combiner::end_step() { impl_->end_step(); }
 void Combiner::discard_step() { impl_->discard_step(); }

@@ -17,6 +17,11 @@ def test_values_of_other_types_are_averaged_as_on_the_cpu(device):
     assert torch_job.run("torch_device.py", "half_types", 2, DEVICE=device) == [[]] * 2
 
 
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_device_casts_to_the_16_bits_of_a_codec_and_any_value_has_the_average_of_the_cpu(device, size):
+    assert torch_job.run("torch_device.py", "casts_on_the_device", size, DEVICE=device) == [[]] * size
+
+
 def test_every_mistake_in_the_order_of_copies_is_found(device):
     if device != "emu":
         pytest.skip("only the pretended accelerator shows each of them in each run")

@@ -16,7 +16,7 @@ from syncopate.torch.lane import Crossing, Lane
 
 DEVICE = os.environ["DEVICE"]
 STEPS = 20
-CODECS = ("none", "topk:0.01", "qsgd:4", "low_rank:2", "fp16", "int8", "gtopk:0.05", "onebit")
+CODECS = ("none", "topk:0.01", "qsgd:4", "low_rank:2", "fp16", "bf16", "int8", "gtopk:0.05", "onebit")
 OPTIONS = {"find_unused_parameters": {"find_unused_parameters": True}, "static_graph": {"static_graph": True},
            "gradient_as_bucket_view": {"gradient_as_bucket_view": True}}
 
@@ -89,6 +89,7 @@ def trainings(size):
     made = {codec: {"codec": codec} for codec in CODECS}
     if size == 2:
         made |= {name: {"codec": "topk:0.05", "options": options, "skips": name == "find_unused_parameters"} for name, options in OPTIONS.items()}
+        made |= {"scaler with fp16": {"codec": "fp16", "scales": True, "clips": True}, "micro-batches with bf16": {"codec": "bf16", "micro": 3}}
         made |= {"micro-batches": {"codec": "topk:0.05", "micro": 3}, "clipping": {"clips": True}, "scaler": {"scales": True, "clips": True}}
     return made
 
@@ -163,12 +164,56 @@ def half_types(rank, size, store):
     return wrong
 
 
+PATTERNS = 64 * 1024  # of an f32 value's upper 16 bits
+
+
+def any_values(rank):
+    """f32 of every sign, exponent and upper bits of the fraction, so also subnormals, infinities and NaN, in an order of this rank's own."""
+    drawn = torch.Generator().manual_seed(rank)
+    upper, lower = torch.randperm(PATTERNS, generator=drawn), torch.randint(0, 2**16, (PATTERNS,), generator=drawn)
+    lower[::2] = torch.tensor([0x8000, 0x1000, 0, 0x3000])[torch.arange(PATTERNS // 2) % 4]  # ties, too
+    return (upper << 16 | lower).to(torch.int32).view(torch.float32).view(256, 256)
+
+
+def any_averages(device, codec, rank):
+    """The bits of the averages of any values, and the bytes of pinned memory for each of them."""
+    net = nn.Linear(256, 256, bias=False).to(device)
+    ddp = DistributedDataParallel(net)
+    state = syncopate.torch.HookState(ddp, codec=codec)
+    ddp.register_comm_hook(state, syncopate.torch.hook)
+    given, pinned = any_values(rank).to(device), Lane._pinned
+    net.weight.register_hook(lambda _: given)
+    sizes = []
+
+    def noted(before, values):
+        sizes.append(pinned(before, values))
+        return sizes[-1]
+
+    with late(operator_us=300, copy_us=1000), mock.patch.object(Lane, "_pinned", staticmethod(noted)):
+        ddp(torch.zeros(1, 256).to(device)).sum().backward()
+        average = net.weight.grad.cpu()
+    state.close()
+    return torch.where(average.isnan(), torch.nan, average).view(torch.int32), sum(memory.nbytes for memory in sizes) / average.numel()
+
+
+def casts_on_the_device(rank, size, store):
+    """Findings about codecs of 16 bits: averages that differ from those of the CPU, and other pinned memory than 2 bytes for each value."""
+    begin(rank, size, store)
+    wrong = []
+    for codec, wanted in (("fp16", 2), ("bf16", 2), ("none", 4)):
+        found, width = any_averages(DEVICE, codec, rank)
+        wrong += [] if torch.equal(found, any_averages("cpu", codec, rank)[0]) else [codec]
+        wrong += [] if DEVICE == "cpu" or width == wanted else [f"{codec}: {width} bytes"]
+    dist.destroy_process_group()
+    return wrong
+
+
 class NoWaitBefore(Lane):
     """The copy down does not wait for the stream that computes the gradients."""
 
-    def down(self, number, values, host=None):
+    def down(self, number, values, host=None, dtype=None):
         with mock.patch.object(torch.accelerator, "current_stream", lambda _: self.up_stream):
-            return super().down(number, values, host)
+            return super().down(number, values, host, dtype)
 
 
 class NoWaitFor(Crossing):
@@ -186,6 +231,16 @@ class AnotherStream(Crossing):
         complete()
 
 
+class ConvertsInAnotherStream(Crossing):
+    """The averages are converted in a stream that does not wait for their copy up."""
+
+    def up(self, complete):
+        values, moved = self._values, self._moved
+        self._values = moved
+        super().up(complete)
+        values.copy_(moved)
+
+
 class OneMemory(Lane):
     """All buckets have the same pinned memory."""
 
@@ -200,10 +255,10 @@ class OneMemory(Lane):
 class Freed(Lane):
     """The copy down is that of a temporary, whose memory is free before it ends."""
 
-    def down(self, number, values, host=None):
+    def down(self, number, values, host=None, dtype=None):
         with mock.patch.object(torch.Tensor, "record_stream", lambda *_: None):
-            begun = super().down(number, values.clone(), host)
-        begun._values = values
+            begun = super().down(number, values.clone(), host, dtype)
+        begun._values = begun._moved = values
         return begun
 
 
@@ -239,6 +294,8 @@ MISTAKES = {
     "an event of another device": ({"Lane": OneEvent}, {}),
 }
 
+CAST_MISTAKES = MISTAKES | {"averages are converted in another stream": ({"Crossing": ConvertsInAnotherStream}, {"copy_us": 10_000})}
+
 
 def planted(classes):
     """Replaces classes of the lane where they are used."""
@@ -251,16 +308,18 @@ def planted(classes):
 def undetected(rank, size, store):
     """Names of mistakes with which training goes on to the weights of the CPU."""
     begin(rank, size, store)
-    missed, wanted = [], trained("cpu", steps=4)
-    for name, (classes, delays) in MISTAKES.items():
-        try:
-            with planted(classes), late(**delays):
-                found = trained(DEVICE, steps=4)
-        except (RuntimeError, syncopate.Error):
-            continue
-        missed += [name] if same(found, wanted) else []
-    with late(operator_us=2000, copy_us=5000):
-        missed += [] if same(trained(DEVICE, steps=4), wanted) else ["nothing is planted, and the weights differ"]
+    missed = []
+    for codec, mistakes in (("none", MISTAKES), ("bf16", CAST_MISTAKES)):
+        wanted = trained("cpu", codec=codec, steps=4)
+        for name, (classes, delays) in mistakes.items():
+            try:
+                with planted(classes), late(**delays):
+                    found = trained(DEVICE, codec=codec, steps=4)
+            except (RuntimeError, syncopate.Error):
+                continue
+            missed += [f"{codec}: {name}"] if same(found, wanted) else []
+        with late(operator_us=2000, copy_us=5000):
+            missed += [] if same(trained(DEVICE, codec=codec, steps=4), wanted) else [f"{codec}: nothing is planted, and the weights differ"]
     dist.destroy_process_group()
     return missed
 

@@ -148,15 +148,31 @@ def choose(group, ready_s, cost_s, at_least):
     return _choice(ready_s, dict(zip(cost_s, rows, strict=True)), at_least)
 
 
-def costs(group, gradients, bucket_copies, codecs, weights, coding):
-    """For each codec the seconds of each bucket on this rank: encoding, exchange and decoding of the job's gradients."""
+def cast_type(combiner):
+    """torch's name of the type to which the combiner's codec casts f32 gradients, or None."""
+    return {None: None, "f16": torch.float16, "bf16": torch.bfloat16}[combiner.casts_to]
+
+
+def costs(group, gradients, bucket_copies, codecs, weights, coding, copy_s=0.0):
+    """For each codec the seconds of each bucket on this rank: encoding, exchange and decoding of the job's gradients.
+
+    copy_s: of the last bucket's copy up to its device, which the time of that bucket contains; 0 for gradients on the CPU. A
+    device casts f32 gradients to the 16 bits of a codec itself, and copies half the bytes.
+    """
     found = {}
     for codec in codecs:
         combiner = syncopate.Combiner(group, gradients, weights=weights, **with_codec(coding, codec))
-        rounds = [_timed(combiner, [[(i, values.clone()) for i, values in bucket] for bucket in bucket_copies]) for _ in range(REPEATS)]
+        kind = cast_type(combiner) if copy_s else None
+        given = [[(i, values.to(kind) if kind and values.dtype == torch.float32 else values) for i, values in bucket] for bucket in bucket_copies]
+        rounds = [_timed(combiner, [[(i, values.clone()) for i, values in bucket] for bucket in given]) for _ in range(REPEATS)]
         found[codec] = [statistics.median(column) for column in zip(*rounds[1:], strict=True)]
+        found[codec][-1] += copy_s * _bytes(given[-1]) / max(_bytes(bucket_copies[-1]), 1)
         combiner.close()
     return found
+
+
+def _bytes(bucket):
+    return sum(values.nbytes for _, values in bucket)
 
 
 def _choice(ready_s, cost_s, at_least=WORTH):

@@ -99,21 +99,23 @@ class Lane:
         """When the device reached it, as a time of `time.perf_counter`."""
         return self._origin.seconds + 1e-3 * self._origin.event.elapsed_time(event)
 
-    def down(self, number, values, host=None):
+    def down(self, number, values, host=None, dtype=None):
         """Begin to copy these values to the host, once the current stream has computed them; a Crossing.
 
         number: of the bucket or tensor. host: pinned memory for them, whose copies up the current stream follows; by
-        default the lane's own for this number.
+        default the lane's own for this number. dtype: to which the current stream casts them first, rounding to nearest
+        even; by default their own.
         """
         before = self._crossings.get(number)
-        crossing = self._crossings[number] = Crossing(self, values, self._pinned(before, values) if host is None else host)
+        moved = values if dtype is None else values.to(dtype)
+        crossing = self._crossings[number] = Crossing(self, values, moved, self._pinned(before, moved) if host is None else host)
         self.down_stream.wait_stream(torch.accelerator.current_stream(self.device))
         if before is not None and before.returned is not None:
             self.down_stream.wait_event(before.returned)  # the same pinned memory
         crossing.begin = self.mark(self.down_stream)
         with self.down_stream:
-            crossing.host.copy_(values, non_blocking=True)
-        values.record_stream(self.down_stream)
+            crossing.host.copy_(moved, non_blocking=True)
+        moved.record_stream(self.down_stream)
         crossing.arrived = self.mark(self.down_stream)
         return crossing
 
@@ -137,13 +139,13 @@ class Lane:
 
 
 class Crossing:
-    """The values of one number in one step: on the device, and in pinned memory of the host.
+    """The values of one number in one step: on the device, there as they are copied (`moved`), and in pinned memory of the host.
 
     host: valid after `wait`. returned: the event after the copy up, None before.
     """
 
-    def __init__(self, lane, values, host):
-        self._lane, self._values, self.host = lane, values, host
+    def __init__(self, lane, values, moved, host):
+        self._lane, self._values, self._moved, self.host = lane, values, moved, host
         self.begin = self.arrived = self.returned = None
 
     def wait(self):
@@ -163,14 +165,17 @@ class Crossing:
 
     def release(self):
         """The values do not come back: the device may use their memory again after the copy."""
-        self._values = None
+        self._values = self._moved = None
 
     def up(self, complete, observer=None):
         """Begin to copy `host` into the device's tensor, and call `complete` in the stream of this copy, which futures then wait for.
 
         observer: called with the Copy before `complete`.
         """
-        self.returned = self._lane.up(self._values, self.host, observer)
+        self.returned = self._lane.up(self._moved, self.host, observer)
         with self._lane.up_stream:
+            if self._moved is not self._values:
+                self._values.copy_(self._moved)  # converts
+                self._values.record_stream(self._lane.up_stream)
             complete()
-        self._values = None  # DDP may give its memory back
+        self._values = self._moved = None  # DDP may give its memory back

@@ -27,6 +27,7 @@ extern constinit const Codec bf16{
     .summary = "bfloat16: half the bytes, 8 significant bits, the range of f32",
     .source = "Kalamkar et al., \"A study of BFLOAT16 for deep learning training\", arXiv:1905.12322, on the wire only",
     .combines = {.additive = true},
+    .casts_to = DType::bf16,
     .takes = takes,
     .wire_bytes = wire_bytes,
     .coder = coder,

@@ -27,6 +27,7 @@ extern constinit const Codec fp16{
     .summary = "IEEE half precision: half the bytes, 11 significant bits, largest value 65504",
     .source = "Micikevicius et al., \"Mixed precision training\", ICLR 2018, on the wire only",
     .combines = {.additive = true},
+    .casts_to = DType::f16,
     .takes = takes,
     .wire_bytes = wire_bytes,
     .coder = coder,
