@@ -1,7 +1,7 @@
 """Times of gradients on an accelerator: copies to the CPU and back, training steps by contender, and a trace of one step.
 
-`copies` runs alone. `step` and `trace` are one rank of a job: syncopate run -n 2 --lab 1gbit -- python bench/accelerator.py step …
-Rows are printed by rank 0, one JSON object each; scripts/test-gpu runs all of it.
+`copies` runs alone. The others are one rank of a job: syncopate run -n 2 --lab 1gbit -- python bench/accelerator.py step …
+Rows are printed by rank 0, one JSON object each; scripts/test-gpu runs all of it but `overlap`, which is a table of scripts/measure.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import json
 import os
 import statistics
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import syncopate.torch
-from syncopate.torch import contender
+from syncopate.torch import contender, meeting
 
 HEADERS = 1.047  # Ethernet, IP and TCP of a full wire
 # Name of a row -> the codec of the library's class; None is PyTorch's DDP with Gloo.
@@ -120,6 +121,79 @@ def steps(given):
                 alone_seconds=alone, bound_seconds=wire and max(alone, wire))
 
 
+WIDTH, LAYERS = 256, 8  # a bucket for each layer
+
+
+class Blocking:
+    """A hook without streams: the backward pass waits for the copy down, the exchange and the copy up of each bucket."""
+
+    def __init__(self):
+        self.group = meeting.own_group()
+
+    def hook(self, bucket):
+        """For `register_comm_hook` with this state."""
+        values = bucket.buffer()
+        host = values.cpu()
+        self.group.allreduce(host, op="average", name=f"bucket {bucket.index()}")
+        values.copy_(host)
+        future = torch.futures.Future(devices=[values.device])
+        future.set_result(values)
+        return future
+
+    def close(self):
+        """Leave the group."""
+        self.group.close()
+
+
+class Layers:
+    """Equal layers with a bucket each, and the hook that averages them: the library's with this codec, or without one one that blocks."""
+
+    def __init__(self, given, codec):
+        torch.manual_seed(1)
+        net = nn.Sequential(*(nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(LAYERS))).to(given.device)
+        self._ddp = DistributedDataParallel(net, bucket_cap_mb_list=[WIDTH * WIDTH * 4 / 2**20] * LAYERS)
+        self.state = syncopate.torch.HookState(self._ddp, codec=codec) if codec else Blocking()
+        self._ddp.register_comm_hook(self.state, syncopate.torch.hook if codec else Blocking.hook)
+        self._optimizer, self._device = torch.optim.SGD(self._ddp.parameters(), lr=0.01), given.device
+
+    def step(self):
+        """Seconds of one step, from an idle device to an idle device, after all ranks have come to it."""
+        x = torch.randn(4, WIDTH, device="cpu").to(self._device)
+        dist.barrier()
+        torch.accelerator.synchronize(self._device)
+        begin = time.perf_counter()
+        self._ddp(x).sum().backward()
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        torch.accelerator.synchronize(self._device)
+        return time.perf_counter() - begin
+
+
+def overlap(given):
+    """A step with copies of a known rate, over the longest of three: copies down, copies up, and the step without the time of copies.
+
+    Operators compute by sleeping. The library's hook, one that blocks, and the step without the time of copies take turns.
+    """
+    lane, cast, blocking = Layers(given, "none"), Layers(given, "bf16"), Layers(given, None)
+    contenders = {"no time of copies": (lane, 0), "the library's hook": (lane, given.copy_rate),
+                  "the library's hook, codec `bf16`": (cast, given.copy_rate), "blocking hook": (blocking, given.copy_rate)}
+    taken = {name: [] for name in contenders}
+    for turn in range(given.turns + 1):
+        for name, (layers, rate) in contenders.items():
+            with given.emu.delays(operator_us=given.operator_us, seed=dist.get_rank() + 1), given.emu.copy_rate(rate):
+                seconds = [layers.step() for _ in range(given.steps)]
+            taken[name] += seconds if turn else []  # the first turn forms buckets and allocates
+    copy_s, median = LAYERS * WIDTH * WIDTH * 4 / given.copy_rate, {name: statistics.median(seconds) for name, seconds in taken.items()}
+    longest_s = max(copy_s, median["no time of copies"])
+    for name, seconds in taken.items():
+        if dist.get_rank() == 0:
+            say(benchmark="device_overlap", contender=name, device=given.device, compute="sleep", ranks=dist.get_world_size(),
+                operator_us=given.operator_us, copy_seconds=copy_s, over_longest=median[name] / longest_s,
+                step_seconds={"median": median[name], "min": min(seconds), "max": max(seconds), "n": len(seconds)})
+    for layers in (lane, cast, blocking):
+        layers.state.close()
+
+
 def trace(given):
     """A timeline of three steps with top-k, for chrome://tracing."""
     training = Training(given, "topk:0.01")
@@ -135,26 +209,30 @@ def trace(given):
 def main():
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("copies", "step", "trace"))
+    parser.add_argument("what", choices=("copies", "step", "overlap", "trace"))
     parser.add_argument("--device", default="cuda", help="one of torch's accelerators, or emu, whose times mean nothing")
     parser.add_argument("--mib", type=int, nargs="+", default=[1, 25, 100], help="sizes of the copies")
-    parser.add_argument("--meeting", help="a file that all ranks reach, not there yet")
+    parser.add_argument("--meeting", default=f"{tempfile.gettempdir()}/accelerator-{os.getppid()}", help="a file that all ranks reach, not there yet")
     parser.add_argument("--model", choices=contender.MODELS, default="vgg11")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rate", type=float, help="bits per second of a rank's port, for the bound")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--out", help="file of the trace")
+    parser.add_argument("--copy-rate", type=float, default=25e6, help="bytes per second of emu's copies in each direction, for overlap")
+    parser.add_argument("--operator-us", type=int, default=2900, help="the longest time of an operator of emu, for overlap")
     given = parser.parse_args()
+    if given.what == "overlap" and given.device != "emu":
+        parser.error(f"overlap on {given.device}; allowed: --device emu, whose copies have a known rate")
     if given.device == "emu":
         sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test/python"))
         from device import emu  # noqa: PLC0415: where it is built
-        assert emu
+        given.emu = emu
         syncopate.torch.register()
     if given.what == "copies":
         return copies(given)
     join(given)
-    (steps if given.what == "step" else trace)(given)
+    {"step": steps, "overlap": overlap, "trace": trace}[given.what](given)
     dist.barrier()
     dist.destroy_process_group()
 

@@ -69,6 +69,19 @@ def test_pinned_memory_has_no_values_until_the_copy_ends():
         assert torch.equal(host, VALUES)
 
 
+def test_copies_take_the_time_of_their_bytes_at_a_rate():
+    values, stream = torch.zeros(1 << 16, device="emu"), torch.Stream("emu")
+    host = torch.empty(values.shape, pin_memory=True)
+    for down in (True, False):
+        begin, end = (torch.Event("emu", enable_timing=True) for _ in range(2))
+        with emu.copy_rate(25e6), stream:
+            begin.record(stream)
+            (host if down else values).copy_(values if down else host, non_blocking=True)
+            end.record(stream)
+            end.synchronize()
+        assert begin.elapsed_time(end) >= 1e3 * values.nbytes / 25e6
+
+
 def test_a_stream_that_does_not_wait_copies_what_was_there_before():
     stream = torch.Stream("emu")
     for waits in (False, True):

@@ -66,7 +66,8 @@ def _begin():
     for name in ("emu_operators", "emu_copies", "emu_host_waits"):
         getattr(library, name).restype = ctypes.c_long
     library.emu_bytes.restype = library.emu_random_state.restype = ctypes.c_size_t
-    library.emu_set_random_state.restype = None
+    library.emu_set_random_state.restype = library.emu_copy_rate.restype = None
+    library.emu_copy_rate.argtypes = [ctypes.c_double]
     return library
 
 
@@ -86,6 +87,18 @@ def delays(operator_us=0, copy_us=0, seed=1):
         for device in range(DEVICES):
             torch.accelerator.synchronize(device)
         _library.emu_delays(0, 0, seed)
+
+
+@contextlib.contextmanager
+def copy_rate(bytes_per_s):
+    """In it the copies of a stream between host and device take as long as their bytes at this rate."""
+    _library.emu_copy_rate(bytes_per_s)
+    try:
+        yield
+    finally:
+        for device in range(DEVICES):
+            torch.accelerator.synchronize(device)
+        _library.emu_copy_rate(0)
 
 
 def counts():

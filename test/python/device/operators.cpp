@@ -105,7 +105,7 @@ void copy_down(const at::Tensor& from, const at::Tensor& to, Queue& on) {
   on.put([from = contents(from), to = to.detach(), &on] {
     const at::NoGradGuard no_grad;
     if (to.is_contiguous()) poison_target(to.data_ptr(), to.nbytes());
-    on.delay(settings.copy_us);
+    on.delay_copy(from.nbytes());
     to.copy_(from);
     ++settings.copies;
   });
@@ -114,7 +114,7 @@ void copy_down(const at::Tensor& from, const at::Tensor& to, Queue& on) {
 void copy_up(const at::Tensor& from, const at::Tensor& to, Queue& on) {
   on.put([from = from.detach(), to = contents(to), &on, end = reads_pinned(from.data_ptr())] {
     const at::NoGradGuard no_grad;
-    on.delay(settings.copy_us);
+    on.delay_copy(from.nbytes());
     to.copy_(from);
     end();
     ++settings.copies;

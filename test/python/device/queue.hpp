@@ -22,8 +22,9 @@ inline constexpr int64_t kStreams = 32;  // of each device next to the default s
 // Settings of a test, and counters.
 struct Settings {
   std::atomic<int> operator_us{0},
-      copy_us{0};                 // the longest delay of an operator, and of a copy between host and device
-  std::atomic<unsigned> seed{0};  // of the delays
+      copy_us{0};                           // the longest delay of an operator, and of a copy between host and device
+  std::atomic<unsigned> seed{0};            // of the delays
+  std::atomic<double> copy_bytes_per_s{0};  // of a copy between host and device after its delay; 0: no limit
   std::atomic<long> operators{0}, copies{0}, host_waits{0};
 };
 inline Settings settings;
@@ -62,6 +63,12 @@ class Queue {
     if (longest_us == 0) return;
     const auto drawn = std::uniform_int_distribution<int>(longest_us / 2, longest_us)(random_);
     std::this_thread::sleep_for(std::chrono::microseconds(drawn));
+  }
+  // Sleeps for the delay and the time of a copy of these bytes.
+  void delay_copy(size_t bytes) {
+    delay(settings.copy_us);
+    const double rate = settings.copy_bytes_per_s;
+    if (rate > 0) std::this_thread::sleep_for(std::chrono::duration<double>(static_cast<double>(bytes) / rate));
   }
 
  private:

@@ -16,6 +16,9 @@ void emu_delays(int operator_us, int copy_us, unsigned seed) {
   device::settings.seed = seed;
 }
 
+// The rate of copies between host and device in each direction, in bytes per second; 0: no limit.
+void emu_copy_rate(double bytes_per_s) { device::settings.copy_bytes_per_s = bytes_per_s; }
+
 // Seeds the generators of all devices when these have carried out what they were given.
 void emu_manual_seed(uint64_t seed) {
   for (int device = 0; device < device::kDevices; ++device) {
