@@ -15,20 +15,40 @@ import pytest
 import syncopate
 
 LIBRARY_OF_EMU = Path(syncopate.__file__).parents[2] / "test" / "python" / "libemu.so"
+WITHOUT_EMU = f"no {LIBRARY_OF_EMU}: the target python_device builds it with the PyTorch of scripts/install --python"
 BOUND_S = 300  # of a job that is expected to end by itself
 
 
 def pytest_addoption(parser):
-    """The device of tests that have the fixture `device`."""
-    parser.addoption("--device", default="emu", help="cpu, emu (the pretended accelerator), or one of torch's accelerators, such as cuda")
+    """The device of tests with PyTorch."""
+    parser.addoption("--device", help="cpu, emu (the pretended accelerator), or one of torch's accelerators, such as cuda; "
+                                      "by default cpu, and emu for tests of accelerators")
+
+
+def pytest_configure(config):
+    """Programs and modules of tests find the device that was chosen in the variable DEVICE (device/chosen.py)."""
+    config.addinivalue_line("markers", "cpu_only(reason): a test that no other device can run")
+    chosen = config.getoption("--device")
+    if chosen == "emu" and not LIBRARY_OF_EMU.is_file():
+        raise pytest.UsageError(WITHOUT_EMU)
+    os.environ.pop("DEVICE", None)
+    if chosen:
+        os.environ["DEVICE"] = chosen
+
+
+def pytest_runtest_setup(item):
+    """Skip what the device cannot run."""
+    mark = item.get_closest_marker("cpu_only")
+    if mark and os.environ.get("DEVICE", "cpu") != "cpu":
+        pytest.skip(f"on the CPU only: {mark.args[0]}")
 
 
 @pytest.fixture
-def device(request):
-    """The device that holds the gradients."""
-    name = request.config.getoption("--device")
+def device():
+    """The device of tests of accelerators."""
+    name = os.environ.get("DEVICE", "emu")
     if name == "emu" and not LIBRARY_OF_EMU.is_file():
-        pytest.skip(f"no {LIBRARY_OF_EMU}: the target python_device builds it with the PyTorch of scripts/install --python")
+        pytest.skip(WITHOUT_EMU)
     return name
 
 
@@ -72,7 +92,8 @@ class Rank:
     """A process that is one rank of a job; it talks to the test in lines of JSON."""
 
     def __init__(self, rank, size, folder, program):
-        prelude = f"import json, os, sys, syncopate\nrank, size, meeting = {rank}, {size}, 'file://{folder}'\n" \
+        prelude = f"import json, os, sys, syncopate\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n" \
+            f"rank, size, meeting = {rank}, {size}, 'file://{folder}'\n" \
             "def join(**more):\n    return syncopate.Group.join(rank=rank, size=size, rendezvous=meeting, **more)\n" \
             "def say(value):  # in one write: two threads may print\n    os.write(1, (json.dumps(value) + '\\n').encode())\n" \
             "def ask():\n    return json.loads(sys.stdin.readline())\n"

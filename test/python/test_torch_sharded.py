@@ -12,6 +12,7 @@ from torch import nn
 import syncopate
 import syncopate.torch
 import torch_job
+from device.chosen import DEVICE
 
 assert torch_job
 STEPS, BATCH = 4, 16
@@ -39,7 +40,7 @@ def model(rank=0):
     """Every rank begins with other weights."""
     with SEEDING, torch.random.fork_rng():
         torch.manual_seed(rank)
-        return Net()
+        return Net().to(DEVICE)
 
 
 def halves(net):
@@ -51,7 +52,7 @@ def halves(net):
 def samples(step):
     """The samples of all ranks in one step."""
     generator = torch.Generator().manual_seed(step)
-    values = torch.randn(BATCH, 16, generator=generator)
+    values = torch.randn(BATCH, 16, generator=generator).to(DEVICE)
     return values, values[:, :4] * 2 - values[:, 4:8]
 
 
@@ -325,9 +326,10 @@ def test_a_rank_that_ends_after_its_last_step_leaves_its_weights_to_the_others(j
         import torch
         from torch import nn
         import syncopate.torch
-        net = nn.Sequential(*[nn.Linear(512, 512) for _ in range(6)])
+        from device import chosen
+        net = nn.Sequential(*[nn.Linear(512, 512) for _ in range(6)]).to(chosen.DEVICE)
         optimizer = syncopate.torch.ShardedOptimizer(net, "adamw", 0.01, group=join(timeout_s=60))
-        net(torch.randn(2, 512)).sum().backward()
+        net(torch.randn(2, 512).to(chosen.DEVICE)).sum().backward()
         optimizer.step()
         if rank == 0:
             say(len(net.state_dict()))
@@ -366,7 +368,7 @@ def test_the_last_steps_of_optimizers_end_in_the_order_in_which_they_were_made(m
     from syncopate.torch import sharded as module
 
     (group,) = syncopate.Group.threads(1)
-    made, ended = [syncopate.torch.ShardedOptimizer(nn.Linear(2, 2), "sgd", 0.1, group=group) for _ in range(8)], []
+    made, ended = [syncopate.torch.ShardedOptimizer(nn.Linear(2, 2).to(DEVICE), "sgd", 0.1, group=group) for _ in range(8)], []
     monkeypatch.setattr(module.ShardedOptimizer, "_end_exchange", lambda self: ended.append(self))
     module._arrive()
     assert [one for one in ended if one in made] == made

@@ -4,31 +4,25 @@ Tensors of the backend are on the device of the variable DEVICE, by default the 
 """
 
 import contextlib
-import os
 
 import torch
 import torch.distributed as dist
 from torch.distributed import ReduceOp
 
-import syncopate.torch  # noqa: F401: it makes the name known
+import syncopate.torch
+from device.chosen import DEVICE, late
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
 OPS = {"SUM": ReduceOp.SUM, "AVG": ReduceOp.AVG, "MIN": ReduceOp.MIN, "MAX": ReduceOp.MAX, "PRODUCT": ReduceOp.PRODUCT,
        "BAND": ReduceOp.BAND, "BOR": ReduceOp.BOR, "BXOR": ReduceOp.BXOR}
 COUNT = 12
-DEVICE = os.environ.get("DEVICE", "cpu")
 
 
 @contextlib.contextmanager
 def on_device():
     """New tensors are on the device. Operators and copies of the pretended accelerator begin late."""
-    with contextlib.ExitStack() as entered:
-        if DEVICE == "emu":
-            from device import emu  # noqa: PLC0415: where it is built
-            entered.enter_context(emu.delays(operator_us=100, copy_us=300))
-        syncopate.torch.register()
-        entered.enter_context(torch.device(DEVICE))
+    with late(operator_us=100, copy_us=300), torch.device(DEVICE):
         yield
 
 

@@ -1,7 +1,6 @@
 """Gradients of an accelerator: training with the hook against the same training on the CPU, and mistakes in the order of copies."""
 
 import contextlib
-import os
 from unittest import mock
 
 import torch
@@ -11,32 +10,14 @@ from torch.nn.parallel import DistributedDataParallel
 
 import syncopate
 import syncopate.torch
+from device.chosen import DEVICE, begin, late
 from syncopate.torch import ddp_hook
 from syncopate.torch.lane import Crossing, Lane
 
-DEVICE = os.environ["DEVICE"]
 STEPS = 20
 CODECS = ("none", "topk:0.01", "qsgd:4", "low_rank:2", "fp16", "bf16", "int8", "gtopk:0.05", "onebit")
 OPTIONS = {"find_unused_parameters": {"find_unused_parameters": True}, "static_graph": {"static_graph": True},
            "gradient_as_bucket_view": {"gradient_as_bucket_view": True}}
-
-
-def begin(rank, size, store):
-    """The process group; only the library's own backend takes tensors of the pretended accelerator."""
-    if DEVICE == "emu":
-        from device import emu  # noqa: PLC0415: where it is built
-        assert emu
-        syncopate.torch.register()
-    backend = {"emu": "syncopate", "cpu": "gloo"}.get(DEVICE, f"cpu:gloo,{DEVICE}:gloo")
-    dist.init_process_group(backend, init_method=store, rank=rank, world_size=size)
-
-
-def late(operator_us=0, copy_us=0):
-    """Delays of the pretended accelerator."""
-    if DEVICE != "emu":
-        return contextlib.nullcontext()
-    from device import emu  # noqa: PLC0415
-    return emu.delays(operator_us, copy_us, seed=dist.get_rank() + 1)
 
 
 class Model(nn.Module):

@@ -11,6 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import syncopate
 import syncopate.torch
+from device import chosen
 
 
 def layers():
@@ -25,7 +26,8 @@ def hooked(hook, state_of=lambda _: None):
 
 def survive(rank, size, store):
     """Rank 1 kills itself in a step; the others catch the error by its class, in every later pass too, and continue as a smaller group."""
-    dist.init_process_group("syncopate", init_method=store, rank=rank, world_size=size)
+    chosen.begin(rank, size, store, "syncopate")
+    chosen.make_default()
     nets = {"ddp": DistributedDataParallel(layers(), bucket_cap_mb=0.01),
             "hook of torch": hooked(default_hooks.fp16_compress_hook),
             "class": syncopate.torch.DistributedDataParallel(layers()),
@@ -61,7 +63,8 @@ class Unfit(Exception):
 
 def raises(rank, size, store):
     """Rank 1's codec raises an error; the backward passes of both ranks raise theirs."""
-    dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
+    chosen.begin(rank, size, store)
+    chosen.make_default()
 
     def rounds(tensors, _):
         if rank == 1:

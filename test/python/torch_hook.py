@@ -16,6 +16,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 import syncopate
 import syncopate.torch
+from device import chosen
+from device.chosen import DEVICE
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "example" / "python"))
 import own_codec as own_topk  # noqa: E402: the example is the codec under test
@@ -42,7 +44,7 @@ def wrapped(state=None, of=None):
 def backward(net, rank, step):
     generator = torch.Generator().manual_seed(100 * step + rank)
     net.zero_grad()
-    net(torch.randn(8, 32, generator=generator)).square().sum().backward()
+    net(torch.randn(8, 32, generator=generator, device="cpu").to(DEVICE)).square().sum().backward()
 
 
 def train(net, rank, steps, optimizer=None):
@@ -54,7 +56,7 @@ def train(net, rank, steps, optimizer=None):
 
 
 def bits(net):
-    return [parameter.detach().numpy().tobytes() for parameter in net.parameters()]
+    return [parameter.detach().cpu().numpy().tobytes() for parameter in net.parameters()]
 
 
 def same_bits_without_codec(rank):
@@ -81,7 +83,7 @@ def law_of_the_synchronizer(rank, codec, options):
             views[i].copy_(names[i][1].grad)
             averages.ready(i)
         averages.wait()
-        same = [torch.equal(p.grad, view) for p, view in zip(net.parameters(), views, strict=True)]
+        same = [torch.equal(p.grad.cpu(), view) for p, view in zip(net.parameters(), views, strict=True)]
         wrong += [] if all(same) else [f"{codec}, step {step}: {same}"]
     return wrong
 
@@ -98,12 +100,12 @@ def half_model(rank, codec):
         for of in (net, twin):
             generator = torch.Generator().manual_seed(100 * step + rank)
             of.zero_grad()
-            of(torch.randn(8, 32, generator=generator).bfloat16()).square().sum().backward()
+            of(torch.randn(8, 32, generator=generator, device="cpu").bfloat16().to(DEVICE)).square().sum().backward()
         for i in reversed(range(len(names))):
             views[i].copy_(names[i][1].grad)
             averages.ready(i)
         averages.wait()
-        same = [torch.equal(p.grad, view.bfloat16()) for p, view in zip(net.parameters(), views, strict=True)]
+        same = [torch.equal(p.grad.cpu(), view.bfloat16()) for p, view in zip(net.parameters(), views, strict=True)]
         wrong += [] if all(same) else [f"step {step}: {same}"]
     return wrong
 
@@ -121,14 +123,14 @@ def residuals_in_numpy(rank):
         drawn = [numpy.random.default_rng((step, r)).standard_normal((width, width), numpy.float32) for r in range(size)]
         hooked.zero_grad()
         # The gradient of <W x, x'> summed over unit vectors x is any matrix.
-        (hooked(torch.eye(width)) * torch.from_numpy(drawn[rank].T.copy())).sum().backward()
+        (hooked(torch.eye(width)) * torch.from_numpy(drawn[rank].T.copy()).to(DEVICE)).sum().backward()
         average = numpy.zeros(width * width, numpy.float32)
         for r in range(size):
             kept[r] += drawn[r].ravel()
             chosen = numpy.argsort(-numpy.abs(kept[r]))[:round(density * width * width)]
             average[chosen] += kept[r][chosen] / numpy.float32(size)
             kept[r][chosen] = 0
-        wrong += [] if numpy.allclose(net.weight.grad.numpy().ravel(), average, rtol=1e-6, atol=1e-7) else [f"step {step}"]
+        wrong += [] if numpy.allclose(net.weight.grad.cpu().numpy().ravel(), average, rtol=1e-6, atol=1e-7) else [f"step {step}"]
     return wrong
 
 
@@ -229,8 +231,8 @@ def own_codec(rank):
 
 def everything(rank, size, store):
     """Returns what is wrong, by name."""
-    backend = "syncopate" if syncopate.torch.Backend.is_supported() else "gloo"  # the hook has a group of its own
-    dist.init_process_group(backend, init_method=store, rank=rank, world_size=size)
+    chosen.begin(rank, size, store, "syncopate" if syncopate.torch.Backend.is_supported() else "gloo")  # the hook has a group of its own
+    chosen.make_default()
     wrong = {"bits": same_bits_without_codec(rank), "residuals": residuals_in_numpy(rank), "resumed": resumed(rank),
              "uneven": uneven(rank), "refused": refused(), "own codec": own_codec(rank), "ended": ended(rank), "timeouts": timeouts(rank)}
     if size == 2:  # then every order of adding gives the same bits, so that other buckets compare

@@ -7,6 +7,8 @@ from torch import nn
 
 import syncopate
 import syncopate.torch
+from device import chosen
+from device.chosen import DEVICE
 from torch_training import batch, differences
 
 STEPS = 5
@@ -107,7 +109,7 @@ def skipped_steps(group, rank, size):
         net = model().float()
         optimizer = syncopate.torch.DistributedOptimizer(torch.optim.SGD(net.parameters(), 0.1), net, group=group, codec="topk:0.1",
                                                          dense_below=0)
-        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=10**6, backoff_factor=1 - 1e-16)
+        scaler = torch.amp.GradScaler(DEVICE, init_scale=1024.0, growth_interval=10**6, backoff_factor=1 - 1e-16)
         for step in (0, 1, *strikes, 3):
             optimizer.zero_grad()
             loss = nn.functional.mse_loss(net(batch(step)[0][own(rank, size)].float()), batch(step)[1][own(rank, size)].float())
@@ -128,7 +130,7 @@ def half_models(group, rank, size):
         net = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 96), nn.ReLU(), nn.Linear(96, 4)).bfloat16()
         optimizer = syncopate.torch.DistributedOptimizer(torch.optim.SGD(net.parameters(), 0.1), net, group=group, codec=codec, policy="wfbp")
         twin = copy.deepcopy(net)
-        values = [p.detach().float() for p in twin.parameters()]
+        values = [p.detach().cpu().float() for p in twin.parameters()]
         averages = syncopate.Synchronizer(group, [syncopate.Gradient(name, tuple(p.shape)) for name, p in twin.named_parameters()],
                                           codec=codec, policy="wfbp", weights=values)
         for step in range(STEPS):
@@ -144,7 +146,7 @@ def half_models(group, rank, size):
                 torch.from_dlpack(averages.gradient(i)).copy_(p.grad)
                 averages.ready(i)
             averages.wait()
-            same = [torch.equal(p.grad, torch.from_dlpack(averages.gradient(i)).bfloat16()) for i, p in enumerate(net.parameters())]
+            same = [torch.equal(p.grad.cpu(), torch.from_dlpack(averages.gradient(i)).bfloat16()) for i, p in enumerate(net.parameters())]
             wrong += [] if all(same) else [f"{codec}, step {step}: {same}"]
             optimizer.step()
         optimizer.synchronizer.close()
@@ -200,6 +202,7 @@ def ends(group, rank, size):
 
 def everything(rank, size, store):
     """Returns what is wrong, by name."""
+    chosen.make_default()
     with syncopate.Group.join(rank=rank, size=size, rendezvous=store + "-folder") as group:
         wrong = {part.__name__: part(group, rank, size) for part in (as_alone, strides, micro_batches, skipped_steps, half_models, ends)}
         wrong["hooks"] = hooks(group)

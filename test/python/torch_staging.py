@@ -1,7 +1,6 @@
 """Collectives of the backend with tensors of an accelerator: their order, mistakes in the order of copies, refusals, DDP and FSDP2."""
 
 import contextlib
-import os
 import random
 from unittest import mock
 
@@ -14,20 +13,17 @@ from torch.nn.parallel import DistributedDataParallel
 
 import syncopate
 import syncopate.torch
+from device import chosen
+from device.chosen import DEVICE, late
 from syncopate.torch import staging
-from torch_device import OPTIONS, Model, late, same
+from torch_device import OPTIONS, Model, same
 
-DEVICE = os.environ["DEVICE"]
 COUNT = 1000
 
 
 def begin(rank, size, store):
     """The process group, of which the backend is for the CPU and the device."""
-    if DEVICE == "emu":
-        from device import emu  # noqa: PLC0415: where it is built
-        assert emu
-    syncopate.torch.register()
-    dist.init_process_group("syncopate", init_method=store, rank=rank, world_size=size)
+    chosen.begin(rank, size, store, "syncopate")
 
 
 def drawn_calls(rank, size, devices):

@@ -8,7 +8,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-import syncopate.torch  # noqa: F401: it makes the name known
+from device import chosen
+from device.chosen import DEVICE
 
 STEPS, BATCH = 4, 8
 
@@ -22,7 +23,7 @@ def model():
 def batch(step):
     """The samples of all ranks in one step."""
     generator = torch.Generator().manual_seed(step)
-    return torch.randn(BATCH, 16, generator=generator, dtype=torch.float64), torch.randn(BATCH, 4, generator=generator, dtype=torch.float64)
+    return [torch.randn(BATCH, width, generator=generator, dtype=torch.float64, device="cpu").to(DEVICE) for width in (16, 4)]
 
 
 def train(net, rank, size, optimizer=None):
@@ -73,7 +74,7 @@ def ddp(rank, size):
 def equal_everywhere(net, size):
     """Whether all ranks have the same bits."""
     sums = [None] * size
-    dist.all_gather_object(sums, [parameter.detach().numpy().tobytes() for parameter in net.parameters()])
+    dist.all_gather_object(sums, [parameter.detach().cpu().numpy().tobytes() for parameter in net.parameters()])
     return all(one == sums[0] for one in sums)
 
 
@@ -83,7 +84,7 @@ def fsdp(rank, size):
     from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
-    mesh = init_device_mesh("cpu", (size,))
+    mesh = init_device_mesh(DEVICE, (size,))
     net = model()
     for layer in net:
         if isinstance(layer, nn.Linear):
@@ -105,7 +106,7 @@ def tensors(rank, size):
     """DTensor on a mesh of two dimensions: a product whose factors are sharded, and every change of placement."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
-    mesh = init_device_mesh("cpu", (size // 2, 2), mesh_dim_names=("data", "model"))
+    mesh = init_device_mesh(DEVICE, (size // 2, 2), mesh_dim_names=("data", "model"))
     torch.manual_seed(1)
     left, right = torch.randn(8, 6, dtype=torch.float64), torch.randn(6, 4, dtype=torch.float64)
     one = distribute_tensor(left, mesh, [Shard(0), Shard(1)])
@@ -121,7 +122,8 @@ def tensors(rank, size):
 
 def everything(rank, size, store):
     """Returns what is wrong, by name."""
-    dist.init_process_group("syncopate", init_method=store, rank=rank, world_size=size)
+    chosen.begin(rank, size, store, "syncopate")
+    chosen.make_default()
     wrong = {part.__name__: part(rank, size) for part in (ddp, fsdp, tensors)}
     dist.destroy_process_group()
     return wrong

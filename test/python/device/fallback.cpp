@@ -96,8 +96,10 @@ Stack results(const c10::FunctionSchema& schema, const Stack& arguments, const S
   return made;
 }
 
+// A kernel may leave a result empty that nothing reads, such as the saved mean of a batch norm that does not train.
 void put_into(const c10::IValue& target, const c10::IValue& result) {
-  if (target.isTensor() && target.toTensor().defined()) target.toTensor().copy_(result.toTensor());
+  if (target.isTensor() && target.toTensor().defined() && result.toTensor().numel() > 0)
+    target.toTensor().copy_(result.toTensor());
   if (!target.isTensorList()) return;
   const auto targets = target.toTensorVector(), made = result.toTensorVector();
   for (size_t i = 0; i < targets.size(); ++i) targets[i].copy_(made[i]);

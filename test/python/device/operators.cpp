@@ -9,6 +9,7 @@
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/view_native.h>
@@ -75,6 +76,11 @@ at::Tensor& set_storage(at::Tensor& self, at::Storage source, int64_t offset, c1
   self.unsafeGetTensorImpl()->set_storage_keep_dtype(std::move(source));
   self.unsafeGetTensorImpl()->set_sizes_and_strides(size, stride, offset);
   return self;
+}
+
+at::Tensor& set_whole_storage(at::Tensor& self, at::Storage source) {
+  const auto count = static_cast<int64_t>(source.nbytes() / self.itemsize());
+  return set_storage(self, std::move(source), 0, {count}, {1});
 }
 
 const at::Tensor& resize(const at::Tensor& self, c10::IntArrayRef size, std::optional<at::MemoryFormat> /*format*/) {
@@ -146,6 +152,14 @@ at::Scalar item(const at::Tensor& self) {
   return at::_local_scalar_dense(contents(self));
 }
 
+bool equal(const at::Tensor& self, const at::Tensor& other) {
+  TORCH_CHECK(self.device() == other.device(), "equal: one tensor is on ", self.device(), ", another on ",
+              other.device());
+  ++settings.host_waits;
+  current_queue(self.device().index()).drain();
+  return at::equal(contents(self), contents(other));
+}
+
 void record_stream(at::Tensor& self, at::Stream stream) { also_used_by(self.storage().data_ptr().get(), stream.id()); }
 
 // The processor's kernel would draw from the processor's generator.
@@ -162,9 +176,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("view", view);
   library.impl("_reshape_alias", reshape_alias);
   library.impl("set_.source_Storage_storage_offset", set_storage);
+  library.impl("set_.source_Storage", set_whole_storage);
   library.impl("resize_", resize);
   library.impl("_copy_from", copy_from);
   library.impl("_local_scalar_dense", item);
+  library.impl("equal", equal);
   library.impl("record_stream", record_stream);
   library.impl("native_dropout", native_dropout);
 }
