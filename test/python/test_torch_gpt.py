@@ -1,9 +1,11 @@
 """A GPT script with accumulation, autocast, clipping, checkpoints, torch.compile and a recorder, on the backend, the class and the hook."""
 
+import pytest
 import torch_job
 import torch_gpt
 
 
+@pytest.mark.cpu_only("the script has no option for a device")
 def test_the_script_trains_alike_on_all_ranks_resumes_and_compiles():
     (first, recorded), (second, _) = torch_job.run("torch_gpt.py", "everything", 2)
     assert first == second

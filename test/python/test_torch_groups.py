@@ -3,7 +3,10 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 import torch_job
+
+pytestmark = pytest.mark.cpu_only("groups, modes and descriptors are those of processes")
 
 
 def run(function, size):
