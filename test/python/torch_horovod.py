@@ -1,6 +1,5 @@
 """The parts of syncopate.horovod on ranks of a job: each returns what is wrong, compared with torch in one process."""
 
-import contextlib
 import os
 import signal
 import sys
@@ -11,10 +10,10 @@ from torch import nn
 
 import syncopate
 import syncopate.horovod as hvd
+from device.chosen import DEVICE, late
 from syncopate.horovod import on_host
 
 STEPS, SAMPLES = 4, 12  # of all ranks together
-DEVICE = os.environ.get("DEVICE", "cpu")
 
 
 def like(found, wanted, bound=1e-12):
@@ -446,22 +445,13 @@ def everything(rank, size, store):
 
 def on_the_device(rank, size, store):
     """Returns what is wrong with tensors and models on an accelerator, by part."""
-    delays = device_known(rank)
     begin(rank, size, store)
     wrong = {}
     for part in (reductions, asynchronous, moves, gradients, objects, process_sets, training, clipping, unfinished, joining):
-        with delays(20, 300):
+        with late(20, 300, rank):
             wrong[part.__name__] = part(rank, size)
     hvd.shutdown()
     return wrong
-
-
-def device_known(rank):
-    """Make the device known; the delays of the pretended one."""
-    if DEVICE != "emu":
-        return lambda *_: contextlib.nullcontext()
-    from device import emu  # noqa: PLC0415: where it is built
-    return lambda operator_us, copy_us: emu.delays(operator_us, copy_us, seed=rank + 1)
 
 
 def without_a_wait(tensor):
@@ -477,11 +467,10 @@ MISTAKES = {
 
 def undetected(rank, size, store):
     """Names of mistakes in the copies with which an operation that is waited for later has the right result."""
-    delays = device_known(rank)
     begin(rank, size, store)
     missed, total = [], stacked(size).sum(0)
     for name, (place, replaced, planted) in {**MISTAKES, "nothing is planted": (on_host, "IN_PLACE", on_host.IN_PLACE)}.items():
-        with mock.patch.object(place, replaced, planted), delays(0, 5000):
+        with mock.patch.object(place, replaced, planted), late(0, 5000, rank):
             found = hvd.synchronize(hvd.allreduce_async(of(rank), op=hvd.Sum))
         missed += [name] if torch.equal(found.to("cpu"), total.to("cpu")) else []
     hvd.shutdown()

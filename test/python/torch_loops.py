@@ -12,6 +12,8 @@ from torch import nn
 import syncopate
 import syncopate.horovod as hvd
 import syncopate.torch
+from device import chosen
+from device.chosen import DEVICE
 
 STEPS = 4
 CODECS = ("none", "topk:0.1")
@@ -55,7 +57,7 @@ def refusal(call):
 def _noise(parameters):
     generator = torch.Generator().manual_seed(5)
     for parameter in parameters:
-        parameter.grad.add_(torch.randn(parameter.shape, generator=generator), alpha=0.01)
+        parameter.grad.add_(torch.randn(parameter.shape, generator=generator, device="cpu").to(DEVICE), alpha=0.01)
 
 
 def _replaced(parameters):
@@ -202,7 +204,8 @@ def closures(rank):
 def overflows(rank):
     """After a step with an infinity on one rank, which GradScaler skips, steps go on, and weights are equal."""
     wrong = []
-    for codec in ("topk:0.1", "dgc:0.1", "low_rank:2", "int8", "onebit", "importance"):
+    looks_at_weights = ("importance",) if DEVICE == "cpu" else ()  # an accelerator's weights are not copied
+    for codec in ("topk:0.1", "dgc:0.1", "low_rank:2", "int8", "onebit", *looks_at_weights):
         for kind in ("optimizer", "hook"):
             net = model()
             if kind == "hook":
@@ -210,7 +213,7 @@ def overflows(rank):
                 optimizer = sgd(net)
             else:
                 trained, optimizer = net, syncopate.torch.DistributedOptimizer(sgd(net), net, codec=codec, dense_below=0)
-            scaler, skipped = torch.amp.GradScaler("cpu", init_scale=1024.0), 0
+            scaler, skipped = torch.amp.GradScaler(DEVICE, init_scale=1024.0), 0
             for step in range(8):
                 optimizer.zero_grad()
                 scaler.scale(loss_of(trained, step) * (float("inf") if step in (2, 3) and rank == 1 else 1)).backward()
@@ -380,15 +383,21 @@ def dropped(rank):
 
 
 PARTS = (changed_gradients, averages_after_backward, adversaries, closures, overflows, never_applied, discarded, unfrozen, uneven_batches, empty_parameters, saved_modules,
-         forks, dropped)
+         dropped)
 
 
-def everything(rank, size, store):
+def everything(rank, size, store, parts=PARTS):
     """Returns what is wrong, by name."""
-    dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
+    chosen.begin(rank, size, store)
+    chosen.make_default()
     os.environ |= {"SYNCOPATE_RANK": str(rank), "SYNCOPATE_SIZE": str(size), "SYNCOPATE_RENDEZVOUS": store + "-horovod"}
     hvd.init()
-    wrong = {part.__name__: part(rank) for part in PARTS}
+    wrong = {part.__name__: part(rank) for part in parts}
     hvd.shutdown()
     dist.destroy_process_group()
     return wrong
+
+
+def forking(rank, size, store):
+    """Returns what is wrong with forks."""
+    return everything(rank, size, store, [forks])

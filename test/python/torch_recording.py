@@ -10,6 +10,7 @@ import torch.distributed as dist
 from torch import nn
 
 import syncopate.torch
+from device import chosen
 
 STEPS, EVALUATED, MICRO_BATCHES = 8, 6, 2  # an evaluation after step 6
 KINDS = ("plain", "hook", "ours", "optimizer", "sharded")
@@ -57,7 +58,8 @@ def train(net, optimizer, inputs, wanted, micro_batches):
 
 def recorded(rank, size, store):
     """The folders of the runs, by kind and number of micro-batches."""
-    dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
+    chosen.begin(rank, size, store)
+    chosen.make_default()
     folders = {}
     for kind, micro_batches in itertools.product(KINDS, (1, MICRO_BATCHES)):
         names = [tempfile.mkdtemp() if rank == 0 else None]

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import syncopate.torch
+from device.chosen import DEVICE
 
 STEPS, BATCH = 8, 16
 SEEDING = threading.Lock()  # torch's seed is that of all threads
@@ -31,7 +32,7 @@ def model(worker=0):
     """Every worker begins with other weights."""
     with SEEDING, torch.random.fork_rng():
         torch.manual_seed(worker)
-        return Net()
+        return Net().to(DEVICE)
 
 
 def groups(net):
@@ -51,7 +52,7 @@ OPTIMIZERS = {
 def samples(step):
     """The samples of all workers in one step."""
     generator = torch.Generator().manual_seed(step)
-    values = torch.randn(BATCH, 16, generator=generator)
+    values = torch.randn(BATCH, 16, generator=generator).to(DEVICE)
     return values, values[:, :4] * 2 - values[:, 4:8]
 
 
