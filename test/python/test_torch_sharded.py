@@ -15,6 +15,7 @@ import torch_job
 from device.chosen import DEVICE
 
 assert torch_job
+pytestmark = pytest.mark.cpu_only("ranks are threads, whose backward passes share one thread of torch for a device, and wait for each other")
 STEPS, BATCH = 4, 16
 SEEDING = threading.Lock()  # torch's seed is that of all threads
 RULES = ("sgd", "momentum", "nesterov", "adam", "adamw", "lars", "lamb")
