@@ -93,12 +93,13 @@ def class_on_the_device(rank, size, store):
     wrong, made = [], {}
     for device in dict.fromkeys((DEVICE, "cpu")):
         torch.manual_seed(rank)
-        net = syncopate.torch.DistributedDataParallel(Model().to(device), codec="topk:0.05", bucket_cap_mb=0.05)
-        optimizer = torch.optim.SGD(net.parameters(), 0.02)
-        with late(operator_us=30, copy_us=1000):
-            for _ in range(4):
+        model, batches = Model().to(device), [torch.randn(8, 32).to(device) for _ in range(4)]
+        with torch.device(device), late(operator_us=30, copy_us=1000):  # the program's default is not for the library's own tensors
+            net = syncopate.torch.DistributedDataParallel(model, codec="topk:0.05", bucket_cap_mb=0.05)
+            optimizer = torch.optim.SGD(net.parameters(), 0.02)
+            for batch in batches:
                 optimizer.zero_grad()
-                net(torch.randn(8, 32).to(device)).square().mean().backward()
+                net(batch).square().mean().backward()
                 optimizer.step()
         made[device] = [value.detach().cpu() for value in net.parameters()]
         net.close()
@@ -114,10 +115,11 @@ def class_on_the_device(rank, size, store):
 
 def chooses_with_copies():
     """The predicted step of each codec has the copies; the codec that was chosen has it too."""
-    net = syncopate.torch.DistributedDataParallel(Model().to(DEVICE), codec="auto:topk:0.05+none", bucket_cap_mb=1)
-    with late(copy_us=20_000):
+    model, batch = Model().to(DEVICE), torch.randn(8, 32).to(DEVICE)
+    with torch.device(DEVICE), late(copy_us=20_000):
+        net = syncopate.torch.DistributedDataParallel(model, codec="auto:topk:0.05+none", bucket_cap_mb=1)
         while net.choice is None:
-            net(torch.randn(8, 32).to(DEVICE)).square().mean().backward()
+            net(batch).square().mean().backward()
             net.zero_grad()
     net.close()
     both_s = 2 * 10e-3  # at least half of the longest delay, down and up
@@ -215,10 +217,10 @@ class AnotherStream(Crossing):
 class ConvertsInAnotherStream(Crossing):
     """The averages are converted in a stream that does not wait for their copy up."""
 
-    def up(self, complete):
+    def up(self, complete, observer=None):
         values, moved = self._values, self._moved
         self._values = moved
-        super().up(complete)
+        super().up(complete, observer)
         values.copy_(moved)
 
 

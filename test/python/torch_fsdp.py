@@ -12,21 +12,20 @@ from torch.distributed.tensor import DTensor
 
 import syncopate
 import syncopate.torch
+from device import chosen
+from device.chosen import DEVICE, late
 from syncopate.torch import fsdp
 
-HOSTS, DEVICE = int(os.environ.get("HOSTS", "2")), os.environ.get("DEVICE", "cpu")
+HOSTS = int(os.environ.get("HOSTS", "2"))
 STEPS, WIDTH, ROWS = 8, 24, 37  # 37 rows are not divisible by the ranks of a host
 
 
 def begin(rank, size, store):
     """The process group, and the mesh of hosts and their ranks."""
-    if DEVICE == "emu":
-        from device import emu  # noqa: PLC0415: where it is built
-        assert emu
-    backend = os.environ.get("BACKEND", "gloo" if DEVICE == "cpu" else "syncopate")
+    backend = os.environ.get("BACKEND", "gloo")
     if backend == "syncopate":
         syncopate.torch.register()
-    dist.init_process_group(backend, init_method=store, rank=rank, world_size=size)
+    chosen.begin(rank, size, store, backend)
     return init_device_mesh(DEVICE, (HOSTS, size // HOSTS), mesh_dim_names=("host", "rank"))
 
 
@@ -82,7 +81,8 @@ def coded(rank, size, store):
         net = model(mesh["rank"])
         with_codec = fsdp.compress(net, mesh, codec=codec, dense_below=0)
         before = with_codec.group.traffic_bytes[0]
-        trained = train(net)
+        with late(operator_us=30, copy_us=1000):
+            trained = train(net)
         found[codec] = trained.numpy().tobytes(), (with_codec.group.traffic_bytes[0] - before) / STEPS
         with_codec.close()
     return found

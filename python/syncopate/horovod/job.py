@@ -259,6 +259,6 @@ def _repeat(call):
         own.group.refuse(
             f"{kind} needs data of rank {own.rank()}, which has called join; allowed until all have called it: "
             "allreduce, allgather, reducescatter, barrier, DistributedOptimizer, and broadcast from another rank")
-    data = () if vector is None else (torch.zeros(vector[0], dtype=vector[1]),)
+    data = () if vector is None else (torch.zeros(vector[0], dtype=vector[1], device="cpu"),)
     with own.naming_the_remedy():
         getattr(own.group, kind)(*data, **keywords)

@@ -65,7 +65,7 @@ class Journal:
             number = self._begun
             self._end_with(("joined", number))
             for other in self._others:
-                self._group.start_send(other, torch.tensor((self._round, number)), tag=_NOTICE)
+                self._group.start_send(other, torch.tensor((self._round, number), device="cpu"), tag=_NOTICE)
         ends, active = {self._group.rank: number}, list(self._others)
         while active:
             calls = {other: self._receive(other) for other in active}
@@ -113,10 +113,10 @@ class Journal:
         """Send the last notice to that rank, once."""
         if other not in self._parted:
             self._parted.add(other)
-            self._group.start_send(other, torch.tensor((_LEAVES, 0)), tag=_NOTICE)
+            self._group.start_send(other, torch.tensor((_LEAVES, 0), device="cpu"), tag=_NOTICE)
 
     def _expect(self, other):
-        notice = torch.zeros(2, dtype=torch.int64)
+        notice = torch.zeros(2, dtype=torch.int64, device="cpu")
         self._group.start_recv(other, notice, tag=_NOTICE).then(lambda error: self._noticed(other, notice, error))
 
     def _noticed(self, other, notice, error):
@@ -145,13 +145,13 @@ class Journal:
         if other in self.left:
             return
         body = bytearray(pickle.dumps(call))
-        self._group.start_send(other, torch.tensor([len(body)]), tag=_ENTRY)
+        self._group.start_send(other, torch.tensor([len(body)], device="cpu"), tag=_ENTRY)
         self._group.start_send(other, torch.frombuffer(body, dtype=torch.uint8), tag=_ENTRY)
 
     def _receive(self, other):
-        length = torch.zeros(1, dtype=torch.int64)
+        length = torch.zeros(1, dtype=torch.int64, device="cpu")
         self._group.recv(other, length, tag=_ENTRY)
-        body = torch.empty(length.item(), dtype=torch.uint8)
+        body = torch.empty(length.item(), dtype=torch.uint8, device="cpu")
         self._group.recv(other, body, tag=_ENTRY)
         call = pickle.loads(body.numpy().tobytes())
         if call[0] == "left":

@@ -49,9 +49,9 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set
     if is_root:
         pickler = _Pickler(file)
         pickler.dump(obj)
-    length = broadcast_(torch.tensor([len(file.getvalue())]), root_rank, name, process_set)
+    length = broadcast_(torch.tensor([len(file.getvalue())], device="cpu"), root_rank, name, process_set)
     body = torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8) if is_root else torch.empty(
-        length.item(), dtype=torch.uint8)
+        length.item(), dtype=torch.uint8, device="cpu")
     broadcast_(body, root_rank, name, process_set)
     if not is_root:
         pickler = _Unpickler(io.BytesIO(body.numpy().tobytes()))
@@ -64,7 +64,7 @@ def broadcast_object(obj, root_rank=0, name=None, process_set=global_process_set
 def allgather_object(obj, name=None, process_set=global_process_set):
     """A list of the objects of all ranks, which are pickled."""
     body = torch.frombuffer(bytearray(pickle.dumps(obj)), dtype=torch.uint8)
-    lengths = allgather(torch.tensor([len(body)]), name, process_set)
+    lengths = allgather(torch.tensor([len(body)], device="cpu"), name, process_set)
     return [
         pickle.loads(piece.numpy().tobytes()) for piece in allgather(body, name, process_set).split(lengths.tolist())
     ]

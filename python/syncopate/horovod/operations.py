@@ -182,7 +182,7 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
 def _gathering(tensors, name, process_set, blocking):
     """The handle, and for each tensor the numbers of rows of all ranks."""
     collectives = _with_rows("allgather", process_set, *tensors)
-    of_ranks = torch.zeros(collectives.size(), len(tensors), dtype=torch.int64)
+    of_ranks = torch.zeros(collectives.size(), len(tensors), dtype=torch.int64, device="cpu")
     own = of_ranks.new_tensor([len(tensor) for tensor in tensors])
     collectives.call("all_gather_single", name, of_ranks, own, blocking=True)
     counts = of_ranks.t().tolist()
@@ -260,7 +260,7 @@ def _exchanging(tensor, splits, name, process_set, blocking):
     if splits is None and rows % ranks:
         collectives.group.refuse(
             f"alltoall: {rows} rows for {ranks} ranks without splits; allowed: a multiple of {ranks} rows, or splits")
-    given = torch.full((ranks,), rows // ranks) if splits is None else torch.as_tensor(splits, dtype=torch.int64).cpu()
+    given = torch.full((ranks,), rows // ranks, device="cpu") if splits is None else torch.as_tensor(splits, dtype=torch.int64).cpu()
     if given.shape != (ranks,) or given.sum() != rows or given.min() < 0:
         collectives.group.refuse(
             f"alltoall: splits {given.tolist()} of {rows} rows; allowed: {ranks} numbers of rows, one for each rank, "

@@ -129,9 +129,9 @@ def require_codecs(gradients, weights, coding):
 
 def law(group, **coding):
     """Measure the Law of these options of a Combiner on this group: all ranks call it and get the same."""
-    seconds, generator = [], torch.Generator().manual_seed(0)  # the job's own random numbers stay as they are
+    seconds, generator = [], torch.Generator("cpu").manual_seed(0)  # the job's own random numbers stay as they are
     for size in PROBES:
-        gradient = torch.randn(size // 4096, 1024, generator=generator)
+        gradient = torch.randn(size // 4096, 1024, generator=generator, device="cpu")
         combiner = syncopate.Combiner(group, [syncopate.Gradient("probe", tuple(gradient.shape))], weights=[gradient.clone()], **coding)
         seconds.append(min(_timed(combiner, [[(0, gradient.clone())]])[0] for _ in range(REPEATS)))
         combiner.close()
@@ -204,6 +204,6 @@ def _timed(combiner, step):
 
 def slowest(group, seconds):
     """Each time on the rank where it is longest."""
-    agreed = torch.tensor(list(seconds), dtype=torch.float64)
+    agreed = torch.tensor(list(seconds), dtype=torch.float64, device="cpu")
     group.allreduce(agreed, op="max", name="seconds")
     return agreed.tolist()

@@ -26,7 +26,7 @@ class Embedding(torch.nn.Module):
         self.table = worker.create_rows(name, width, **options)
         self._rule = options.get("rule", "sgd")
         self._loaded, self._used = None, False  # a state that no forward pass has sent; whether there was one
-        self._differentiable = torch.empty(0, requires_grad=True)  # without it, no backward pass would come here
+        self._differentiable = torch.empty(0, requires_grad=True, device="cpu")  # without it, no backward pass would come here
 
     def forward(self, ids):
         """The rows of a tensor of ids: its shape, and `width`."""
@@ -48,7 +48,7 @@ class Embedding(torch.nn.Module):
             return self._loaded
         parts = []
         self.worker.visit_rows(self.table, parts.append)
-        ids, steps, values = (torch.cat([torch.empty(0, dtype=dtype), *(torch.from_dlpack(getattr(part, name)) for part in parts)])
+        ids, steps, values = (torch.cat([torch.empty(0, dtype=dtype, device="cpu"), *(torch.from_dlpack(getattr(part, name)) for part in parts)])
                               for name, dtype in (("ids", torch.int64), ("steps", torch.int64), ("values", torch.float32)))
         return {"rule": self._rule, "width": self.width, "ids": ids, "steps": steps, "values": values.view(len(ids), -1) if parts else values}
 
@@ -72,7 +72,7 @@ class _Rows(torch.autograd.Function):
     @staticmethod
     def forward(context, ids, _, module):
         context.ids, context.module = ids.contiguous(), module
-        rows = torch.empty(*ids.shape, module.width)
+        rows = torch.empty(*ids.shape, module.width, device="cpu")
         module.worker.pull_rows(module.table, context.ids, rows)
         return rows
 

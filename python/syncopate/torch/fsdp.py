@@ -122,7 +122,7 @@ class ReplicaExchange:
         self.group = meeting.own_group(mesh.get_group(0), timeout_s)
         self._combiner = syncopate.Combiner(self.group, gradients, weights=weights, **coding)
         self.group.barrier()  # a rank whose coding differs is an error on every rank
-        self._copies = Copies(self.group.abort)
+        self._copies = Copies(self.group.abort, [unit.named[0][1] for unit, _ in units])
         self._is_in_step = False
         for number, (unit, module) in enumerate(units):
             module.set_all_reduce_hook(lambda reduced, number=number, unit=unit: self._combine(number, unit, reduced))
@@ -138,7 +138,7 @@ class ReplicaExchange:
         crossing = self._copies.down(number, reduced)
         crossing.wait()
         self._combiner.combine(unit.placed(crossing.host))
-        self._copies.back(crossing)
+        self._copies.back(number, crossing)
 
     def _end_step(self):
         self._is_in_step = False
@@ -152,7 +152,7 @@ class ReplicaExchange:
         return f"rank {dist.get_rank()} of {dist.get_world_size()}"
 
     def state_dict(self):
-        """What the codec keeps on this rank after the last step, under the rank's number."""
+        """The codec's state on this rank after the last step, under the rank's number."""
         coding = {name: value for name, value in self.coding.items() if name != "catalogue"}
         return {self._place(): (coding, self._combiner.save())}
 

@@ -37,7 +37,7 @@ def agreed(group, measured, names=None):
     layer_of = {layer.name: layer for layer in measured.layers}
     in_order = sorted(layer_of)
     forward_s, *backward_s = choosing.slowest(group, [measured.forward_s, *(layer_of[name].backward_s for name in in_order)])
-    order = torch.tensor([in_order.index(name) for name in names or layer_of])
+    order = torch.tensor([in_order.index(name) for name in names or layer_of], device="cpu")
     group.broadcast(order, name="order of the gradients")
     layers = tuple(dataclasses.replace(layer_of[in_order[i]], backward_s=backward_s[i]) for i in order.tolist())
     return dataclasses.replace(measured, forward_s=forward_s, layers=layers)

@@ -138,7 +138,7 @@ class RuleOptimizer(Ruled):
                 self.state[parameter][theirs] = part.view_as(parameter)
         if rules.counts_steps(self.rule):
             for parameter in self._parameters:
-                self.state[parameter].setdefault("step", torch.tensor(0.0))
+                self.state[parameter].setdefault("step", torch.tensor(0.0, device="cpu"))
 
     def add_param_group(self, param_group):
         """Add parameters, whose state is zero."""

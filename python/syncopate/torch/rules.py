@@ -50,7 +50,7 @@ def put_state(optimizer, named, rule, steps, vectors):
     for i, (_, parameter) in enumerate(named):
         state = {name: part[i].view_as(parameter) for name, part in parts.items()}
         if counts_steps(rule):
-            state["step"] = torch.tensor(float(steps))
+            state["step"] = torch.tensor(float(steps), device="cpu")
         if state:
             optimizer.state[parameter] = state
 
@@ -69,4 +69,4 @@ def taken_state(optimizer, named, rule):
 
 
 def _vector(part, parameter):
-    return torch.zeros(parameter.numel()) if part is None else part.detach().reshape(-1).float().cpu()
+    return torch.zeros(parameter.numel(), device="cpu") if part is None else part.detach().reshape(-1).float().cpu()

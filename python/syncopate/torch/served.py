@@ -175,4 +175,4 @@ class ServedOptimizer(Wrapping):
 
 def _bytes_as_tensor(content):
     """In a tensor, so that torch.load reads a saved state as weights only."""
-    return torch.frombuffer(bytearray(content), dtype=torch.uint8) if content else torch.empty(0, dtype=torch.uint8)
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8) if content else torch.empty(0, dtype=torch.uint8, device="cpu")

@@ -181,7 +181,7 @@ class ShardedOptimizer(Accumulating, Ruled):
         ranks, whole = range(self.group.size), {}
         lengths = [sum(place.stop - place.start for place in self._places(rank)) for rank in ranks]
         for name, array in self._library.state.items():
-            parts = torch.empty(sum(lengths))
+            parts = torch.empty(sum(lengths), device="cpu")
             parts.split(lengths)[self.group.rank].copy_(torch.from_dlpack(array))
             self.group.allgather_v(parts, lengths, name="optimizer state")
             whole[name] = torch.empty_like(parts)

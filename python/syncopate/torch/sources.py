@@ -142,7 +142,7 @@ def sizes_of(source, group):
     """The bytes of each record. Without `size`, all ranks read the records once to learn them, each rank its part."""
     if hasattr(source, "size"):
         return [source.size(index) for index in range(len(source))]
-    sizes = torch.zeros(len(source), dtype=torch.int64)
+    sizes = torch.zeros(len(source), dtype=torch.int64, device="cpu")
     try:
         for index in range(group.rank, len(source), group.size):
             sizes[index] = memoryview(_read(source, index)).nbytes
