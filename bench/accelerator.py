@@ -220,7 +220,7 @@ def main():
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--out", help="file of the trace")
     parser.add_argument("--copy-rate", type=float, default=25e6, help="bytes per second of emu's copies in each direction, for overlap")
-    parser.add_argument("--operator-us", type=int, default=2900, help="the longest time of an operator of emu, for overlap")
+    parser.add_argument("--operator-us", type=int, default=3460, help="the longest time of an operator of emu, for overlap")
     given = parser.parse_args()
     if given.what == "overlap" and given.device != "emu":
         parser.error(f"overlap on {given.device}; allowed: --device emu, whose copies have a known rate")
