@@ -90,6 +90,11 @@ def test_a_sharded_transformer_learns_letters():
     assert loss_in(torchrun("fsdp_transformer.py"), "syncopate") < 3.5
 
 
+def test_shards_between_hosts_are_compressed():
+    loss, sent = re.search(r"^loss (\S+); (\d+) bytes", torchrun("hsdp.py", ranks=4), re.MULTILINE).groups()
+    assert float(loss) < 0.85 and int(sent) < 200_000  # without a codec 1.5 million
+
+
 def test_a_divided_optimizer_goes_on_from_a_checkpoint_with_fewer_ranks(tmp_path):
     file = str(tmp_path / "checkpoint")
     torchrun("sharded.py", "--checkpoint", file, ranks=3)
