@@ -226,11 +226,12 @@ def main():
         parser.error(f"overlap on {given.device}; allowed: --device emu, whose copies have a known rate")
     if given.device == "emu":
         sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test/python"))
-        from device import emu  # noqa: PLC0415: where it is built
+        from device import emu
         given.emu = emu
         syncopate.torch.register()
     if given.what == "copies":
-        return copies(given)
+        copies(given)
+        return
     join(given)
     {"step": steps, "overlap": overlap, "trace": trace}[given.what](given)
     dist.barrier()

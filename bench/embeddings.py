@@ -137,7 +137,10 @@ def main():
             with tempfile.TemporaryDirectory() as folder:
                 rates[part].append(job_of(part, sys.argv[1:], f"{folder}/meeting"))
     for part, found in rates.items():
-        print(f"{part}: {statistics.median(found) / 1e6:.3f} million rows a second ({min(found) / 1e6:.3f} to {max(found) / 1e6:.3f}, {len(found)} blocks)")
+        print(
+            f"{part}: {statistics.median(found) / 1e6:.3f} million rows a second ({min(found) / 1e6:.3f} to {max(found) / 1e6:.3f}, {len(found)}"
+            " blocks)"
+        )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parent / "contender"))
 
-import ddp  # noqa: E402  # its folder is known only now
+import ddp
 
 BATCH, RATE, MOMENTUM, EPS = 128, 0.05, 0.9, 1e-3
 BINS = [quarter / 4 for quarter in range(-20, 21)]  # decimal logarithms of the lower limits

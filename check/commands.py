@@ -7,8 +7,8 @@
 ```text      is not run; nor is any other language. A fence without one is refused: nobody knows what it is.
 
 A comment on the line before a block says what is special: <!-- run: exact --> compares times and rates too,
-<!-- run: lab --> needs emulated hosts, <!-- run: train --> the training program, <!-- run: skip, REASON --> is not run (it takes minutes, or several hosts).
-Blocks of a page run in their order in one scratch folder, which also shows data/, example/ and docs/figures/.
+<!-- run: lab --> needs emulated hosts, <!-- run: train --> the training program, <!-- run: skip, REASON --> is not run (it takes minutes, or several
+hosts). Blocks of a page run in their order in one scratch folder, which also shows data/, example/ and docs/figures/.
 """
 
 import argparse

@@ -9,9 +9,13 @@ from base.tree import CPP, ROOT, Finding, files, line_of, report, without_commen
 EXAMPLE = "example/allreduce.cpp"
 TOUR = "docs/tour.md"
 # Page -> the sources that its cpp blocks are parts of.
-EXCERPTS = {"docs/use.md": ["example/own_model.cpp"],
-            "docs/extending.md": [f"test/template/{kind}.cpp" for kind in ("codec", "algorithm", "policy", "placement")] + ["example/own/rule.cpp", "example/own/consistency.cpp",
-                                                                                                          "example/own/workers.hpp"]}
+EXCERPTS = {
+    "docs/use.md": ["example/own_model.cpp"],
+    "docs/extending.md": (
+        [f"test/template/{kind}.cpp" for kind in ("codec", "algorithm", "policy", "placement")]
+        + ["example/own/rule.cpp", "example/own/consistency.cpp", "example/own/workers.hpp"]
+    ),
+}
 
 
 def link_findings(root):

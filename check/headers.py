@@ -13,7 +13,8 @@ from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, files, report, without_c
 
 ALONE = Path("build/headers")  # sources that include one header each
 SPOKEN = CPP | {".py", ".cmake", ".sh", ""}
-# Tree -> include folders with which its headers compile. Headers of programs/train/, test/python/device/ and of the contenders need foreign libraries.
+# Tree -> include folders with which its headers compile. Headers of programs/train/, test/python/device/ and of the contenders need foreign
+# libraries.
 TREES = {"include": ["include"], "src": ["include", "src"], "programs": ["include", "programs", "programs/syncopate"],
          "test": ["include", "src", "programs", "programs/syncopate", "test"]}
 

@@ -33,11 +33,34 @@ LAYERS = {
     "foresight": {"base", "transport", "collective", "compress", "simulate", "sync", "foresight"},
 }
 # Public header -> the folder that implements it: only folders that may include that folder may include the header.
-HOMES = {"group": "transport", "collective": "collective", "plan": "collective", "synchronizer": "sync", "combiner": "sync", "feedback": "compress", "shelves": "sync", "cluster": "collective", "predict": "simulate", "simulate": "simulate", "testing": "laws", "foresight": "foresight", "codec_loopback": "compress", "optimizer": "optim", "server": "server",
-         "input": "input", "files": "input", "pipeline": "input", "cache": "cache",
-         # The interfaces of components that users write.
-         "codec": "compress", "codec_feedback": "compress", "policy": "schedule", "rule": "optim", "placement": "server/placement",
-         "consistency": "server/consistency"}
+HOMES = {
+    "group": "transport",
+    "collective": "collective",
+    "plan": "collective",
+    "synchronizer": "sync",
+    "combiner": "sync",
+    "feedback": "compress",
+    "shelves": "sync",
+    "cluster": "collective",
+    "predict": "simulate",
+    "simulate": "simulate",
+    "testing": "laws",
+    "foresight": "foresight",
+    "codec_loopback": "compress",
+    "optimizer": "optim",
+    "server": "server",
+    "input": "input",
+    "files": "input",
+    "pipeline": "input",
+    "cache": "cache",
+    # The interfaces of components that users write.
+    "codec": "compress",
+    "codec_feedback": "compress",
+    "policy": "schedule",
+    "rule": "optim",
+    "placement": "server/placement",
+    "consistency": "server/consistency",
+}
 # Public headers that gather others, for users alone.
 FOR_USERS = {"syncopate"}
 # The part of include/ for this project's own programs: not for users, nor for the headers that users include.

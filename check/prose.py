@@ -3,9 +3,8 @@
 
 import re
 import sys
-from pathlib import Path
 
-from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, files, line_of, report
+from base.tree import CODE_FOLDERS, CPP, ROOT, Finding, files, report
 
 # A word or phrase, and what to write instead. They are searched in comments, pages and literals.
 WORDS = {

@@ -7,7 +7,6 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-import docs
 import format as format_check
 import headers
 import prose
@@ -25,6 +24,8 @@ from test_layers import Layers, Rooms  # run together with those below
 from test_measured import Measured, Written  # run together with those below
 from test_reproduce import Reproduce  # run together with those below
 from test_staleness import Staleness  # run together with those below
+
+import docs
 
 
 class Sizes(Tree):
@@ -259,7 +260,10 @@ class Docs(Tree):
 
     def test_a_row_of_a_file_that_is_gone_is_found(self):
         self.write("src/sync/step.cpp", "// Steps.\n")
-        self.write("src/sync/README.md", "| kind | use |\n|---|---|\n| `sum` | x |\n\n| file | use |\n|---|---|\n| `step`, `../sync/` | x |\n| `gone` | x |\n")
+        self.write(
+            "src/sync/README.md",
+            "| kind | use |\n|---|---|\n| `sum` | x |\n\n| file | use |\n|---|---|\n| `step`, `../sync/` | x |\n| `gone` | x |\n",
+        )
         found = [str(f) for f in docs.findings(self.root)]
         self.assertEqual(1, len(found), found)
         self.finds(docs.findings(self.root), "src/sync/README.md", 8, "there is no gone")

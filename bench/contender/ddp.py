@@ -7,6 +7,7 @@ seed; so are the rows that it prints. The bytes of a step are those that left th
 
 import argparse
 import gzip
+import itertools
 import json
 import math
 import os
@@ -75,7 +76,7 @@ def model_of(given):
                              weights.convolution(16, 32, 5), nn.ReLU(inplace=True), nn.MaxPool2d(2), nn.Flatten(),
                              weights.linear(32 * 4 * 4, 256, before_relu), nn.ReLU(inplace=True), weights.linear(256, 10, 1))
     sizes = (3 * 28 * 28, given.width, given.width, given.width)
-    hidden = [layer for a, b in zip(sizes, sizes[1:]) for layer in (weights.linear(a, b, before_relu), nn.ReLU(inplace=True))]
+    hidden = [layer for a, b in itertools.pairwise(sizes) for layer in (weights.linear(a, b, before_relu), nn.ReLU(inplace=True))]
     return nn.Sequential(nn.Flatten(), *hidden, weights.linear(given.width, 10, 1))
 
 
@@ -134,7 +135,8 @@ def rate_of(given, step):
 
 def with_codec(net, given):
     """DDP with its own all-reduce or a hook. PowerSGD starts collectives in callbacks: with several buckets ranks disagree on
-    their order, so it has one."""
+    their order, so it has one.
+    """
     if not given.codec.startswith("ddp_powersgd"):
         ddp = DistributedDataParallel(net)
         if given.codec == "ddp_fp16":

@@ -45,7 +45,9 @@ def since_full_run(root, rules):
     if commits is None or names is None:  # a clone without that commit
         return None, []
     if int(commits[0]) > MOST_COMMITS:
-        return None, [Finding(str(BASE), 1, f"{commits[0]} commits are newer than the last full run; allowed: {MOST_COMMITS}. Run scripts/soak --checks")]
+        return None, [
+            Finding(str(BASE), 1, f"{commits[0]} commits are newer than the last full run; allowed: {MOST_COMMITS}. Run scripts/soak --checks")
+        ]
     changed = {Path(name) for name in names + _git(root, "ls-files", "-o", "--exclude-standard")}
     if changed & set(rules):
         return None, []

@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-import syncopate.torch  # noqa: F401: torch 2.14 and later find the installed package without this import
+import syncopate.torch  # noqa: F401 (torch 2.14 and later find the installed package without this import)
 
 CLASSES, SIDE = 10, 32
 

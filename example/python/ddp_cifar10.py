@@ -11,7 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
-import syncopate.torch  # noqa: F401
+import syncopate.torch  # noqa: F401 (it registers the backend)
 
 PIXELS = 3 * 32 * 32
 

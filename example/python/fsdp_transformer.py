@@ -9,7 +9,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
-import syncopate.torch  # noqa: F401
+import syncopate.torch  # noqa: F401 (it registers the backend)
 
 BYTES, WIDTH, LENGTH = 256, 64, 64
 

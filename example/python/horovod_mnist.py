@@ -1,7 +1,7 @@
 """A program for Horovod, of which only the import of `hvd` was changed: two layers learn images like those of MNIST."""
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 

@@ -12,6 +12,7 @@ import syncopate.torch
 
 class Classifier(lightning.LightningModule):
     """The network of ddp.py."""
+
     def __init__(self):
         super().__init__()
         self.net, self.losses = network(), []
@@ -26,7 +27,7 @@ class Classifier(lightning.LightningModule):
 
 
 class Coded(lightning.Callback):
-    """Registers the hook. The strategy's own option `ddp_comm_hook` has no effect on the CPU"""
+    """Registers the hook. The strategy's own option `ddp_comm_hook` has no effect on the CPU."""
 
     def on_train_start(self, trainer, _):
         self.state = syncopate.torch.HookState(trainer.model, codec="topk:0.01")

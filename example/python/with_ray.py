@@ -16,6 +16,7 @@ def load_backend():
 def train():
     """Run by each worker, after Ray has made the process group."""
     from ddp import network, samples_of
+
     from syncopate.torch import DistributedDataParallel
 
     rank = ray.train.get_context().get_world_rank()

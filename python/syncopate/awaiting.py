@@ -1,6 +1,7 @@
 """`await work`: an asyncio program waits for an operation without a thread of its own."""
 
 import asyncio
+import contextlib
 
 
 def steps(work):
@@ -17,10 +18,8 @@ def steps(work):
             future.set_exception(error)
 
     def ended(error):
-        try:
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: no task waits
             loop.call_soon_threadsafe(settle, error)
-        except RuntimeError:  # the loop was closed meanwhile: no task waits
-            pass
 
     work.then(ended)
     yield from future

@@ -122,7 +122,7 @@ def ddp_buckets(profile, cluster, *, policy="exact_dp", codec="none", ranks=None
     return row["ddp_caps"]
 
 
-def plan_collective(algorithm="auto", *, ranks, bytes, collective="allreduce", ranks_per_host=None):  # noqa: A002
+def plan_collective(algorithm="auto", *, ranks, bytes, collective="allreduce", ranks_per_host=None):
     """Price one collective of `bytes` bytes (of the full vector) on `ranks` ranks. Raises Misuse."""
     return CollectivePlan(**_core.price_collective(algorithm, collective=collective, ranks=ranks, bytes=bytes,
                                                    ranks_per_host=ranks_per_host or 0))

@@ -59,7 +59,7 @@ def on_threads(size, body):
     def run(index):
         try:
             results[index] = body(index)
-        except BaseException as error:  # noqa: BLE001: the test looks at it
+        except BaseException as error:  # noqa: BLE001 (the test looks at it)
             results[index] = error
 
     threads = [threading.Thread(target=run, args=(index,)) for index in range(size)]

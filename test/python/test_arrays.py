@@ -4,9 +4,9 @@ import array
 
 import numpy
 import pytest
+from conftest import outcomes
 
 import syncopate
-from conftest import outcomes
 
 DTYPES = [numpy.float32, numpy.float64, numpy.float16, numpy.int32, numpy.int64, numpy.uint8]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy
 import pytest
-
-import syncopate
 from conftest import outcomes
 
+import syncopate
+
 sys.path.insert(0, str(Path(__file__).parents[2] / "example" / "python"))
-import own_codec  # noqa: E402: the example is the codec under test
+import own_codec
 
 SHAPES = {"weight": (40, 30), "bias": (40,), "table": (70, 50)}
 
@@ -166,7 +166,7 @@ def test_an_exception_is_raised_in_the_caller_and_ends_the_other_ranks(sends_fir
     assert isinstance(other, syncopate.RemoteFailure) and "codec own: KeyError: 'no such thing'" in str(other)
 
 
-def _kept_array(tensors, step, kept=[]):  # noqa: B006: it outlives the call on purpose
+def _kept_array(tensors, step, kept=[]):  # noqa: B006 (it outlives the call on purpose)
     kept.append(tensors[0].values)
     yield syncopate.gather(b"")
 
@@ -220,11 +220,15 @@ def test_a_tensor_is_not_used_after_its_step():
         yield syncopate.gather(b"")
     one_step(syncopate.Group.threads(1)[0], rounds, 0)
     with pytest.raises(syncopate.Misuse, match="has ended"):
-        kept[0].values  # noqa: B018: reading it raises
+        kept[0].values  # noqa: B018 (reading it raises)
 
 
 def test_names_that_do_not_exist_are_refused():
-    for options, words in (({"combines": "merge"}, "gather, additive, scatter"), ({"feedback": "maybe"}, "pointless, unsound"), ({"combines": []}, "empty")):
+    for options, words in (
+        ({"combines": "merge"}, "gather, additive, scatter"),
+        ({"feedback": "maybe"}, "pointless, unsound"),
+        ({"combines": []}, "empty"),
+    ):
         with pytest.raises(syncopate.Misuse, match=words):
             syncopate.Codec("own", _no_round, **options)
     for name in ("topk", "Own"):

@@ -8,10 +8,10 @@ import weakref
 
 import numpy
 import pytest
+from conftest import on_threads
 
 import syncopate
 import syncopate.testing
-from conftest import on_threads
 
 STEPS = 6
 
@@ -117,7 +117,7 @@ def served(workers, on_servers=(), steps=STEPS, elements=9000, **options):
     for index, server in enumerate(servers):
         try:
             server.wait_for_end(0.01)
-        except Exception as error:  # noqa: BLE001: the test looks at it
+        except Exception as error:  # noqa: BLE001 (the test looks at it)
             failures[index] = error
     kept = [server.status().kept_bytes for server in servers]
     for server in servers:

@@ -5,9 +5,9 @@ import tempfile
 
 import numpy
 import pytest
+from conftest import BOUND_S, on_threads
 
 import syncopate
-from conftest import BOUND_S, on_threads
 from syncopate import ending
 from syncopate.command import exception_of
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from conftest import own_environment
+
 from syncopate.command import PROGRAM
 
 EXAMPLES = Path(__file__).parents[2] / "example" / "python"

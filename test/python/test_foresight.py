@@ -8,9 +8,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from conftest import own_environment
 
 import syncopate
-from conftest import own_environment
 
 DATA = Path(__file__).parents[2] / "data"
 PROFILE, CLUSTER = DATA / "profile" / "resnet50_k80.json", DATA / "cluster" / "k80_10gbe.json"

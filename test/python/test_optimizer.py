@@ -2,9 +2,9 @@
 
 import numpy
 import pytest
+from conftest import outcomes
 
 import syncopate
-from conftest import outcomes
 
 ELEMENTS = 3 * 4096 + 5
 

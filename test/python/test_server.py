@@ -5,9 +5,9 @@ import sys
 
 import numpy
 import pytest
+from conftest import on_threads, own_environment
 
 import syncopate
-from conftest import on_threads, own_environment
 from syncopate.command import PROGRAM
 
 
@@ -310,8 +310,10 @@ print(weights.tolist(), flush=True)
 
 
 def test_workers_of_syncopate_run_find_their_servers():
-    program = "import numpy, syncopate\nown = syncopate.TableWorker.connect(optimizer='sgd')\nw = numpy.zeros(4, numpy.float32)\n" \
-        "own.create_table('w', w)\nown.start()\nown.update(0, numpy.ones(4, numpy.float32), 1.0)\nown.clock(1.0)\nown.finish()\nprint(own.steps, own.closed)"
+    program = (
+        "import numpy, syncopate\nown = syncopate.TableWorker.connect(optimizer='sgd')\nw = numpy.zeros(4, numpy.float32)\nown.create_table('w',"
+        " w)\nown.start()\nown.update(0, numpy.ones(4, numpy.float32), 1.0)\nown.clock(1.0)\nown.finish()\nprint(own.steps, own.closed)"
+    )
     done = subprocess.run([PROGRAM, "run", "-n", "3", "--servers", "2", "--", sys.executable, "-c", program], check=False, text=True,
                           capture_output=True, env=own_environment())
     assert done.returncode == 0 and all(f"[{rank}] 1 False\n" in done.stdout for rank in range(3)), done.stdout + done.stderr
@@ -365,10 +367,15 @@ def test_rows_that_do_not_fit_are_refused_by_name(server):
             own.create_rows("users", 3, rule="lamb")
         own.start()
         ids, rows = numpy.arange(2), numpy.zeros((2, 3), numpy.float32)
-        for wrong, message in [((1, ids, rows), "table 1 of rows; this job has 1"), ((0, ids, rows[:, :2].copy()), "'users'; allowed: 3 floats for each id"),
-                               ((0, ids.astype(numpy.int32), rows), "ids.*allowed: int64, uint64"), ((0, ids.astype(float), rows), "ids.*allowed: int64"),
-                               ((0, ids, rows.astype(float)), "f64; allowed: f32|allowed: float32"), ((0, [1, 2], rows), "ids .* is not an array"),
-                               ((0, numpy.arange(4)[::2], rows), "ids is not contiguous")]:
+        for wrong, message in [
+            ((1, ids, rows), "table 1 of rows; this job has 1"),
+            ((0, ids, rows[:, :2].copy()), "'users'; allowed: 3 floats for each id"),
+            ((0, ids.astype(numpy.int32), rows), "ids.*allowed: int64, uint64"),
+            ((0, ids.astype(float), rows), "ids.*allowed: int64"),
+            ((0, ids, rows.astype(float)), "f64; allowed: f32|allowed: float32"),
+            ((0, [1, 2], rows), "ids .* is not an array"),
+            ((0, numpy.arange(4)[::2], rows), "ids is not contiguous"),
+        ]:
             with pytest.raises(syncopate.Misuse, match=message):
                 own.pull_rows(*wrong)
             with pytest.raises(syncopate.Misuse, match=message):

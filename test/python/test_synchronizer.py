@@ -5,9 +5,9 @@ import weakref
 
 import numpy
 import pytest
+from conftest import outcomes
 
 import syncopate
-from conftest import outcomes
 
 SHAPES = {"weight": (40, 30), "bias": (40,), "scale": (1,)}
 

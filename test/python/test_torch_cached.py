@@ -102,7 +102,7 @@ def ended(call):
     def run():
         try:
             results.put(call())
-        except BaseException as error:  # noqa: BLE001: the test looks at it
+        except BaseException as error:  # noqa: BLE001 (the test looks at it)
             results.put(error)
     threading.Thread(target=run, daemon=True).start()
     try:
@@ -496,7 +496,7 @@ def test_a_copy_of_a_throttled_source_reads():
     slow = copy.copy(ThrottledSource(Source(20), 1e6))
     assert slow.size(9) == 10 and slow.read(9) == bytes([9]) * 10
     with pytest.raises(AttributeError, match="_source"):
-        object.__new__(ThrottledSource).size
+        _ = object.__new__(ThrottledSource).size
 
 
 def test_a_throttled_source_takes_the_time_of_its_bytes():

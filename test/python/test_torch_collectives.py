@@ -1,10 +1,10 @@
 """torch's collectives through the backend: right for every operation and type, and equal to Gloo's where Gloo has them."""
 
 import importlib
-import tomllib
 from pathlib import Path
 
 import pytest
+import tomllib
 import torch_job
 
 

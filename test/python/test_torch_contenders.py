@@ -7,7 +7,9 @@ import sys
 import pytest
 import torch_job
 from conftest import own_environment
+
 from syncopate.command import PROGRAM
+
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory):

@@ -1,4 +1,4 @@
-"""Tensors on devices that cannot have them are refused with the remedy; test_torch_horovod.py has Horovod's calls, test_torch_staging.py the backend's."""
+"""Tensors on devices that cannot have them are refused with the remedy; other files test Horovod's calls and the backend's."""
 
 import pytest
 import torch
@@ -52,7 +52,9 @@ def test_tensors_on_a_device_in_the_backend(tmp_path, call):
     dist.init_process_group("syncopate", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
     try:
         backend = dist.group.WORLD._get_backend(torch.device("cpu"))
-        with pytest.raises(syncopate.Misuse, match="a tensor on meta cannot be used here; allowed: tensors on the CPU, or on an accelerator that this"):
+        with pytest.raises(
+            syncopate.Misuse, match="a tensor on meta cannot be used here; allowed: tensors on the CPU, or on an accelerator that this"
+        ):
             call(backend, torch.empty(2, device="meta"))
     finally:
         dist.destroy_process_group()

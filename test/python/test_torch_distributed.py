@@ -35,7 +35,9 @@ def test_the_user_sets_the_share_of_the_step_that_a_codec_must_save(at_least, ch
     assert chosen != "none" or "by 12%" in choice.reason
 
 
-@pytest.mark.parametrize(("codec", "at_least"), [("topk:0.01", 0.1), ("auto:topk:0.01", 0.1), ("auto:topk:0.01+none", 1.0), ("auto:topk:0.01+none", -0.1)])
+@pytest.mark.parametrize(
+    ("codec", "at_least"), [("topk:0.01", 0.1), ("auto:topk:0.01", 0.1), ("auto:topk:0.01+none", 1.0), ("auto:topk:0.01+none", -0.1)]
+)
 def test_a_share_without_effect_is_refused(codec, at_least):
     with pytest.raises(syncopate.Misuse, match="allowed: 0 to 1 with codec='auto:A\\+none'"):
         syncopate.torch.HookState(codec=codec, at_least=at_least)

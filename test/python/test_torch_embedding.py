@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import on_threads, own_environment
-from syncopate.command import PROGRAM
 
 import syncopate.torch
+from syncopate.command import PROGRAM
 
 EXAMPLE = Path(__file__).parents[2] / "example" / "python" / "embedding.py"
 BATCHES = [torch.tensor([[1, 7, 1], [3, 7, 7]]), torch.tensor([[7, 5, 0], [1, 1, 1]])]

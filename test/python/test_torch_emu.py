@@ -7,11 +7,10 @@ import sys
 import textwrap
 
 import pytest
-import torch_job  # skips where there is no torch
 import torch
-from torch import nn
-
+import torch_job  # skips where there is no torch
 from device import emu
+from torch import nn
 
 assert torch_job
 SLOW_US = 20_000

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch_job
 from conftest import BOUND_S, own_environment
+
 from syncopate.command import PROGRAM
 
 EXAMPLES = Path(__file__).parents[2] / "example" / "python"

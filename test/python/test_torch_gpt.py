@@ -1,8 +1,8 @@
 """A GPT script with accumulation, autocast, clipping, checkpoints, torch.compile and a recorder, on the backend, the class and the hook."""
 
 import pytest
-import torch_job
 import torch_gpt
+import torch_job
 
 
 @pytest.mark.cpu_only("the script has no option for a device")

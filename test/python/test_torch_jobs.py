@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import syncopate
 import torch_job
 from conftest import on_threads, own_environment
+
+import syncopate
 from syncopate.command import PROGRAM
 
 HERE = Path(__file__).parent
@@ -43,6 +44,7 @@ def test_a_master_address_that_other_hosts_cannot_reach_is_named(monkeypatch):
 
 def test_every_rank_raises_why_rank_0_has_no_address(monkeypatch):
     import torch
+
     from syncopate.torch import meeting
 
     store, hosts = torch.distributed.HashStore(), iter(["one host", "another host"])
@@ -53,10 +55,16 @@ def test_every_rank_raises_why_rank_0_has_no_address(monkeypatch):
     assert "rank 0" in str(errors[1]) and "MASTER_ADDR" in str(errors[1])
 
 
-@pytest.mark.parametrize(("program", "words"), [
-    ("import sys; sys.modules['torch'] = None; import syncopate.torch", "needs PyTorch"),
-    ("import torch; torch.__version__ = '2.0.1+cu117'; import syncopate.torch", "needs torch 2.1 or later, and its backend 2.14 or later; this is torch 2.0.1"),
-])
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("import sys; sys.modules['torch'] = None; import syncopate.torch", "needs PyTorch"),
+        (
+            "import torch; torch.__version__ = '2.0.1+cu117'; import syncopate.torch",
+            "needs torch 2.1 or later, and its backend 2.14 or later; this is torch 2.0.1",
+        ),
+    ],
+)
 def test_an_unfit_torch_is_named(program, words):
     done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
     assert done.returncode == 1 and words in done.stderr.splitlines()[-1] and "ImportError" in done.stderr, done.stderr

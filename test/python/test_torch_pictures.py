@@ -8,8 +8,8 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-import torch_job  # skips where there is no torch
 import torch
+import torch_job  # skips where there is no torch
 
 import syncopate
 from syncopate.command import PROGRAM

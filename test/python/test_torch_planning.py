@@ -6,9 +6,9 @@ import types
 import warnings
 
 import pytest
-import torch_job  # skips where there is no torch
 import torch
 import torch.distributed as dist
+import torch_job  # skips where there is no torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 

@@ -1,8 +1,8 @@
 """The error of an operation is raised once: by the backward pass in which its future was made, or by the future."""
 
 import pytest
-import torch_job  # skips where there is no torch
 import torch
+import torch_job  # skips where there is no torch
 
 from syncopate.torch import raising
 

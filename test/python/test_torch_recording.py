@@ -9,11 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import syncopate.torch
 import torch
 import torch_job
 from torch_recording import EVALUATED, KINDS, MICRO_BATCHES, STEPS
 
+import syncopate.torch
 from syncopate import command
 from syncopate.torch import recording
 

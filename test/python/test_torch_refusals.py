@@ -9,9 +9,10 @@ import torch_job
 import syncopate
 
 assert torch_job
-import syncopate.torch  # noqa: E402: it needs torch
-import torch  # noqa: E402
-from torch import nn  # noqa: E402
+import torch  # noqa: E402 (only where torch is installed)
+from torch import nn  # noqa: E402 (only where torch is installed)
+
+import syncopate.torch  # noqa: E402 (it needs torch)
 
 # Names of C++, and calls that only an inner layer has.
 FOREIGN = re.compile(r"::|nullptr|\btrue\b|\bfalse\b|std\.|\baccumulate\b|\bclock\b|\bwait\(\)|next_bucket|dense_bytes|Buffer\b")
@@ -124,16 +125,25 @@ USES = {
     "more parameters, sharded": (lambda group: sharded(group)[0].add_param_group({"params": []}), "groups="),
     "shard of another group": (foreign_state, "shard of rank 0 of 2.*allowed: its own"),
     "codec state of another rank": (uneven_state, "rank 1 of 2, and this is rank 0 of 1.*allowed"),
-    "complex": (lambda group: wrapped(group, nn.Sequential(nn.Linear(4, 2, dtype=torch.complex64))),
-                "0.weight is of torch.complex64; allowed: torch.float32.*DistributedDataParallel"),
+    "complex": (
+        lambda group: wrapped(group, nn.Sequential(nn.Linear(4, 2, dtype=torch.complex64))),
+        "0.weight is of torch.complex64; allowed: torch.float32.*DistributedDataParallel",
+    ),
     "on another device": (lambda group: wrapped(group, nn.Sequential(nn.Linear(4, 2, device="meta"))), "is on meta; allowed: on the CPU"),
     "unknown codec": (lambda group: wrapped(group, codec="topc"), "topc.*did you mean 'topk'"),
     "unknown rule": (lambda group: syncopate.torch.ShardedOptimizer(net(), "sdg", 0.1, group=group), "sdg.*allowed: sgd"),
     "an exchange that ends in weights": (lambda group: wrapped(group, exchange="reduce_broadcast"), "reduce_broadcast"),
-    "clipping of velocities": (lambda group: wrapped(group, codec="topk", clip_norm=1.0, feedback="momentum"), "clip_norm is 1 with feedback momentum"),
+    "clipping of velocities": (
+        lambda group: wrapped(group, codec="topk", clip_norm=1.0, feedback="momentum"),
+        "clip_norm is 1 with feedback momentum",
+    ),
     "hook without a model": (lambda _: syncopate.torch.HookState(codec="topk").discard_step(), "no step to discard"),
-    "net in DDP, sharded": (lambda group: syncopate.torch.ShardedOptimizer(
-        nn.parallel.DistributedDataParallel.__new__(nn.parallel.DistributedDataParallel), "sgd", 0.1, group=group), "give the module"),
+    "net in DDP, sharded": (
+        lambda group: syncopate.torch.ShardedOptimizer(
+            nn.parallel.DistributedDataParallel.__new__(nn.parallel.DistributedDataParallel), "sgd", 0.1, group=group
+        ),
+        "give the module",
+    ),
 }
 
 

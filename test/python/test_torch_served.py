@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch_served
+from conftest import own_environment
 from torch import nn
+from torch_served import OPTIMIZERS, STEPS, model, samples, trained
 
 import syncopate
 import syncopate.torch
-import torch_served
-from conftest import own_environment
 from syncopate.command import PROGRAM
-from torch_served import OPTIMIZERS, STEPS, model, samples, trained
 
 HERE = Path(__file__).parent
 assert PROGRAM

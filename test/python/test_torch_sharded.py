@@ -6,13 +6,13 @@ import threading
 
 import pytest
 import torch
+import torch_job
 from conftest import outcomes
+from device.chosen import DEVICE
 from torch import nn
 
 import syncopate
 import syncopate.torch
-import torch_job
-from device.chosen import DEVICE
 
 assert torch_job
 pytestmark = pytest.mark.cpu_only("ranks are threads, whose backward passes share one thread of torch for a device, and wait for each other")

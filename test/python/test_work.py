@@ -135,7 +135,7 @@ def test_a_group_may_be_dropped_by_its_own_callback():
     groups = syncopate.Group.threads(2, timeout_s=60)
     called = threading.Event()
 
-    def last_user(_, holder=[groups[0]]):  # noqa: B006: it is what keeps the group
+    def last_user(_, holder=[groups[0]]):  # noqa: B006 (it is what keeps the group)
         called.set()
 
     work = groups[0].start("allreduce", numpy.ones(3))

@@ -7,10 +7,10 @@ import contextlib
 
 import torch
 import torch.distributed as dist
+from device.chosen import DEVICE, late
 from torch.distributed import ReduceOp
 
 import syncopate.torch
-from device.chosen import DEVICE, late
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import syncopate
-import syncopate.torch  # noqa: F401: it makes the name known
+import syncopate.torch  # noqa: F401 (it makes the name known)
 
 
 @contextlib.contextmanager

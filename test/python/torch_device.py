@@ -5,12 +5,12 @@ from unittest import mock
 
 import torch
 import torch.distributed as dist
+from device.chosen import DEVICE, begin, late
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import syncopate
 import syncopate.torch
-from device.chosen import DEVICE, begin, late
 from syncopate.torch import ddp_hook
 from syncopate.torch.lane import Crossing, Lane
 

@@ -7,13 +7,13 @@ from unittest import mock
 
 import torch
 import torch.distributed as dist
+from device.chosen import DEVICE, begin, late
 from torch import nn
+from torch_device import Freed, Model, NoWaitBefore, NoWaitFor, OneMemory, same
 
 import syncopate
 import syncopate.torch
-from device.chosen import DEVICE, begin, late
 from syncopate.torch import copies, lane, mirrored, staged
-from torch_device import Freed, Model, NoWaitBefore, NoWaitFor, OneMemory, same
 
 STEPS = 20
 CODECS = ("none", "topk:0.01", "qsgd:4", "low_rank:2", "fp16", "int8", "onebit")

@@ -9,10 +9,10 @@ from unittest import mock
 
 import torch
 import torch.distributed as dist
+from torch_device import DEVICE, Model, begin, late
 
 import syncopate.torch
 from syncopate.torch import lane
-from torch_device import DEVICE, Model, begin, late
 
 DOWN, UP = "copy down", "copy up"  # the report knows them by these names
 TRACED, STEPS = 3, 4

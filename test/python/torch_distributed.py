@@ -12,12 +12,12 @@ import torch._dynamo
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as Plain
+from torch_hook import backward, bits, model, train
 
 import syncopate
 import syncopate.torch
 from syncopate.torch import bucketing, choosing, planning
 from syncopate.torch.distributed import DistributedDataParallel
-from torch_hook import backward, bits, model, train
 
 STEPS = choosing.STEPS + 4  # the first two form buckets
 

@@ -6,12 +6,12 @@ import signal
 import numpy
 import torch
 import torch.distributed as dist
+from device import chosen
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
 import syncopate
 import syncopate.torch
-from device import chosen
 
 
 def layers():
@@ -74,7 +74,7 @@ def raises(rank, size, store):
     net = hooked(syncopate.torch.hook, lambda net: syncopate.torch.HookState(net, codec=syncopate.Codec("own", rounds), dense_below=0))
     try:
         net(torch.ones(2, 64)).sum().backward()
-    except Exception as error:  # noqa: BLE001: the test knows its class
+    except Exception as error:  # noqa: BLE001 (the test knows its class)
         return type(error).__name__
     finally:
         dist.destroy_process_group()

@@ -6,14 +6,14 @@ import tempfile
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
+from device import chosen
+from device.chosen import DEVICE, late
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 
 import syncopate
 import syncopate.torch
-from device import chosen
-from device.chosen import DEVICE, late
 from syncopate.torch import fsdp
 
 HOSTS = int(os.environ.get("HOSTS", "2"))
@@ -32,7 +32,7 @@ def begin(rank, size, store):
 def model(mesh, **options):
     """Three blocks, each a unit of its own, and an end that belongs to the root's."""
     torch.manual_seed(0)
-    block = lambda: torch.nn.Sequential(torch.nn.Linear(WIDTH, ROWS), torch.nn.Tanh(), torch.nn.Linear(ROWS, WIDTH, bias=False))  # noqa: E731: short
+    block = lambda: torch.nn.Sequential(torch.nn.Linear(WIDTH, ROWS), torch.nn.Tanh(), torch.nn.Linear(ROWS, WIDTH, bias=False))
     net = torch.nn.Sequential(block(), block(), block(), torch.nn.Linear(WIDTH, 1)).to(DEVICE)
     for layer in list(net)[:3]:
         fully_shard(layer, mesh=mesh, **options)

@@ -10,10 +10,10 @@ from unittest import mock
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
+from torch_compatibility import job, text_of
 
 import syncopate
 import syncopate.torch
-from torch_compatibility import job, text_of
 
 
 def modes(rank, size, store):
@@ -141,8 +141,7 @@ def ending(rank, size, store):
         dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
         if rank == 1:
             syncopate.Group.join = lambda **_: os.kill(os.getpid(), signal.SIGKILL)
-        text = text_of(lambda: dist.new_group(backend="syncopate", timeout=timedelta(minutes=30)))
-        return text
+        return text_of(lambda: dist.new_group(backend="syncopate", timeout=timedelta(minutes=30)))
 
 
 def without_store(rank, size, store):

@@ -11,16 +11,16 @@ from unittest import mock
 import numpy
 import torch
 import torch.distributed as dist
+from device import chosen
+from device.chosen import DEVICE
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import syncopate
 import syncopate.torch
-from device import chosen
-from device.chosen import DEVICE
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "example" / "python"))
-import own_codec as own_topk  # noqa: E402: the example is the codec under test
+import own_codec as own_topk
 
 STEPS = 6
 HALF_CODECS = ("none", "topk:0.01", "low_rank:4", "qsgd", "int8")

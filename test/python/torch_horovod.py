@@ -6,11 +6,11 @@ import sys
 from unittest import mock
 
 import torch
+from device.chosen import DEVICE, late
 from torch import nn
 
 import syncopate
 import syncopate.horovod as hvd
-from device.chosen import DEVICE, late
 from syncopate.horovod import on_host
 
 STEPS, SAMPLES = 4, 12  # of all ranks together
@@ -556,7 +556,7 @@ def uneven(rank, size, store):
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(net.parameters(), 0.1), net.named_parameters())
         step()
         if rank > 0:  # a rank may still be in the common call when another one's next call fails
-            errors[name] = error_of(lambda: [hvd.allreduce(of(rank)), call()])  # noqa: B023
+            errors[name] = error_of(lambda: [hvd.allreduce(of(rank)), call()])
         else:
             hvd.allreduce(of(rank))
         if rank == 0 and name == "step for a started call":

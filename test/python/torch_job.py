@@ -8,11 +8,10 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-
 from conftest import BOUND_S, own_environment
 
 pytest.importorskip("torch", reason="scripts/install --python brings PyTorch")
-import torch_rank  # noqa: E402: it needs torch
+import torch_rank
 
 ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
 # Ranks are forked from one process that has imported all this, and has no threads.

@@ -7,13 +7,13 @@ import weakref
 
 import torch
 import torch.distributed as dist
+from device import chosen
+from device.chosen import DEVICE
 from torch import nn
 
 import syncopate
 import syncopate.horovod as hvd
 import syncopate.torch
-from device import chosen
-from device.chosen import DEVICE
 
 STEPS = 4
 CODECS = ("none", "topk:0.1")
@@ -382,8 +382,20 @@ def dropped(rank):
     return wrong
 
 
-PARTS = (changed_gradients, averages_after_backward, adversaries, closures, overflows, never_applied, discarded, unfrozen, uneven_batches, empty_parameters, saved_modules,
-         dropped)
+PARTS = (
+    changed_gradients,
+    averages_after_backward,
+    adversaries,
+    closures,
+    overflows,
+    never_applied,
+    discarded,
+    unfrozen,
+    uneven_batches,
+    empty_parameters,
+    saved_modules,
+    dropped,
+)
 
 
 def everything(rank, size, store, parts=PARTS):

@@ -3,13 +3,13 @@
 import copy
 
 import torch
+from device import chosen
+from device.chosen import DEVICE
 from torch import nn
+from torch_training import batch, differences
 
 import syncopate
 import syncopate.torch
-from device import chosen
-from device.chosen import DEVICE
-from torch_training import batch, differences
 
 STEPS = 5
 HALF_CODECS = ("none", "topk:0.01", "low_rank:4", "qsgd", "int8", *(["importance"] if DEVICE == "cpu" else []))  # it looks at weights on the CPU

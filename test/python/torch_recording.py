@@ -7,10 +7,10 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from device import chosen
 from torch import nn
 
 import syncopate.torch
-from device import chosen
 
 STEPS, EVALUATED, MICRO_BATCHES = 8, 6, 2  # an evaluation after step 6
 KINDS = ("plain", "hook", "ours", "optimizer", "sharded")

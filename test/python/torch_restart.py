@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-import syncopate.torch  # noqa: F401
+import syncopate.torch  # noqa: F401 (it registers the backend)
 
 attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 dist.init_process_group("syncopate")

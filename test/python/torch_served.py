@@ -7,10 +7,10 @@ import threading
 from pathlib import Path
 
 import torch
+from device.chosen import DEVICE
 from torch import nn
 
 import syncopate.torch
-from device.chosen import DEVICE
 
 STEPS, BATCH = 8, 16
 SEEDING = threading.Lock()  # torch's seed is that of all threads

@@ -6,17 +6,17 @@ from unittest import mock
 
 import torch
 import torch.distributed as dist
+from device import chosen
+from device.chosen import DEVICE, late
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
+from torch_device import OPTIONS, Model, same
 
 import syncopate
 import syncopate.torch
-from device import chosen
-from device.chosen import DEVICE, late
 from syncopate.torch import staging
-from torch_device import OPTIONS, Model, same
 
 COUNT = 1000
 
@@ -168,7 +168,9 @@ def completion(rank, size, store):
         torch.accelerator.synchronize()
         facts["ends"] = work.is_completed() and work.is_success()
         work = dist.all_reduce(torch.ones(COUNT, device=DEVICE), async_op=True)
-        facts["a wait has a bound"] = raised(lambda: work.wait(dist.timedelta(milliseconds=1))) == "Timeout: the operation did not end within 0.001 s; it goes on"
+        facts["a wait has a bound"] = (
+            raised(lambda: work.wait(dist.timedelta(milliseconds=1))) == "Timeout: the operation did not end within 0.001 s; it goes on"
+        )
         work.wait()
     with late(copy_us=600_000):
         work = dist.group.WORLD._get_backend(torch.device("cpu")).allreduce([torch.ones(COUNT, device=DEVICE)])

@@ -5,11 +5,10 @@ import tempfile
 
 import torch
 import torch.distributed as dist
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
-
 from device import chosen
 from device.chosen import DEVICE
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 STEPS, BATCH = 4, 8
 

@@ -3,8 +3,7 @@
 docs/horovod.md lists what is supported, and what to use instead of the rest.
 """
 
-import syncopate.torch  # noqa: F401: it reports a PyTorch that cannot be used
-
+import syncopate.torch  # noqa: F401 (it reports a PyTorch that cannot be used)
 from syncopate.horovod.compression import Compression
 from syncopate.horovod.job import (
     ProcessSet,

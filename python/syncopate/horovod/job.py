@@ -110,7 +110,7 @@ def _rendezvous(environment):
 
 def init(comm=None, process_sets=None):
     """Join the job that the environment describes, with these process sets; again without effect."""
-    global _job
+    global _job  # noqa: PLW0603 (Horovod has one job in a process)
     if comm is not None:
         raise syncopate.Misuse(f"init(comm={comm!r}): allowed: None; ranks come from the environment, and parts of the "
                                "job are process sets")
@@ -255,7 +255,7 @@ def _repeat(call):
         own.group.refuse(f"rank {own.rank()} has called join; allowed until all have called it: no new process set or "
                          "DistributedOptimizer")
     _, kind, vector, keywords = call
-    if kind.startswith("alltoall") or kind == "broadcast" and keywords["root"] == own.rank():
+    if kind.startswith("alltoall") or (kind == "broadcast" and keywords["root"] == own.rank()):
         own.group.refuse(
             f"{kind} needs data of rank {own.rank()}, which has called join; allowed until all have called it: "
             "allreduce, allgather, reducescatter, barrier, DistributedOptimizer, and broadcast from another rank")

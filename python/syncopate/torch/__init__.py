@@ -33,7 +33,24 @@ from syncopate.torch.sharded import ShardedOptimizer
 from syncopate.torch.sources import ThrottledSource
 from syncopate.torch.work import forward_to_python
 
-__all__ = ["Backend", "CachedDataset", "DistributedDataParallel", "DistributedOptimizer", "Embedding", "HookState", "PictureDecoder", "Recorder", "RuleOptimizer", "ServedOptimizer", "ShardedOptimizer", "ThrottledSource", "hook", "plan", "profile", "register"]
+__all__ = [
+    "Backend",
+    "CachedDataset",
+    "DistributedDataParallel",
+    "DistributedOptimizer",
+    "Embedding",
+    "HookState",
+    "PictureDecoder",
+    "Recorder",
+    "RuleOptimizer",
+    "ServedOptimizer",
+    "ShardedOptimizer",
+    "ThrottledSource",
+    "hook",
+    "plan",
+    "profile",
+    "register",
+]
 
 
 def register():

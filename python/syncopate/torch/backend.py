@@ -68,7 +68,7 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
         """As torch knows them: the name and the timeout."""
         return c10d.Backend.Options("syncopate", self._timeout)
 
-    def getBackendName(self):  # noqa: N802: torch's name
+    def getBackendName(self):  # noqa: N802 (torch's name)
         """The name in `init_process_group`."""
         return "syncopate"
 

@@ -182,7 +182,7 @@ class CachedDataset:
         """Runs on the thread that reads."""
         try:
             records = self._cache.read(*at, self._batch)
-        except BaseException as error:  # noqa: BLE001: it is raised at its step
+        except BaseException as error:  # noqa: BLE001 (it is raised at its step)
             batch.set_exception(error)
             return
         samples = [self._decoding.submit(self._sample, at.epoch, *record) for record in records]
@@ -192,7 +192,7 @@ class CachedDataset:
         try:
             sample = self._decode_at(record, seed=self._seed, epoch=epoch, index=index)
         except Exception as error:
-            raise sources.named(error, self.source, index, "decode")
+            raise sources.named(error, self.source, index, "decode") from error
         return sample if self._labels is None else (sample, self._labels[index])
 
     def _collated(self, samples):

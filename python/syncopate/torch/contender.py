@@ -4,6 +4,7 @@ A row has the seconds of a step as the training program has them; passes include
 """
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -62,7 +63,7 @@ def vgg11():
 def mlp():
     """The perceptron 3072-2048-2048-2048-10."""
     sizes = (PIXELS, HIDDEN, HIDDEN, HIDDEN)
-    hidden = [layer for a, b in zip(sizes, sizes[1:]) for layer in (nn.Linear(a, b), nn.ReLU(inplace=True))]
+    hidden = [layer for a, b in itertools.pairwise(sizes) for layer in (nn.Linear(a, b), nn.ReLU(inplace=True))]
     return nn.Sequential(nn.Flatten(), *hidden, nn.Linear(HIDDEN, CLASSES))
 
 
@@ -109,7 +110,7 @@ def arguments():
 
 def join(given):
     """The process group of the job's ranks, on the interface that the job gives."""
-    rank, size = int(os.environ.get("SYNCOPATE_RANK", 0)), int(os.environ.get("SYNCOPATE_SIZE", 1))
+    rank, size = int(os.environ.get("SYNCOPATE_RANK", "0")), int(os.environ.get("SYNCOPATE_SIZE", "1"))
     if "SYNCOPATE_INTERFACE" in os.environ:
         os.environ["GLOO_SOCKET_IFNAME"] = os.environ["SYNCOPATE_INTERFACE"]
     meeting = urlsplit(os.environ.get("SYNCOPATE_RENDEZVOUS", ""))

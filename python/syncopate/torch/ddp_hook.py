@@ -291,7 +291,7 @@ class HookState:
         """The backward pass raises them, and so does every later one: a step that failed cannot be repeated."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001: every error belongs to the bucket's future
+        except Exception as error:  # noqa: BLE001 (every error belongs to the bucket's future)
             self._failure = self._failure or error
             if self._lanes:
                 self.group.abort(str(error))  # other ranks do not know of an error of this device

@@ -62,6 +62,7 @@ class Embedding(torch.nn.Module):
         self._loaded = state
 
     def extra_repr(self):
+        """Width, table and learning rate."""
         return f"{self.width}, table={self.table}, lr={self.lr}"
 
     def __getstate__(self):

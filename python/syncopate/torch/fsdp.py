@@ -56,8 +56,10 @@ class _Unit:
             begins.append(begins[-1] + size)
         if reduced.numel() != begins[-1] or reduced.dtype != self.dtype:
             name, _ = self.named[0]
-            raise syncopate.Misuse(f"FSDP reduced {reduced.numel()} elements of {reduced.dtype} of the module with parameter {name}; allowed: all its "
-                                   f"{begins[-1]}, of {self.dtype}: every parameter of a module that fully_shard was given needs a gradient")
+            raise syncopate.Misuse(
+                f"FSDP reduced {reduced.numel()} elements of {reduced.dtype} of the module with parameter {name}; allowed: all its "
+                f"{begins[-1]}, of {self.dtype}: every parameter of a module that fully_shard was given needs a gradient"
+            )
         locals_ = [parameter.to_local() for _, parameter in self.named]
         return [(self.first + i, reduced[begins[i]:begins[i] + own.numel()].view(own.shape)) for i, own in enumerate(locals_) if own.numel()]
 

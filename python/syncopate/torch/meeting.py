@@ -102,8 +102,12 @@ class MonitoredBarrier:
                 if not names_all:
                     break
         if missing:
-            raise named(syncopate.Timeout, f"[Rank 0]: {_ranks(missing).capitalize()} failed to pass monitoredBarrier in {1000 * timeout_s:.0f} ms", 0,
-                           missing[0])
+            raise named(
+                syncopate.Timeout,
+                f"[Rank 0]: {_ranks(missing).capitalize()} failed to pass monitoredBarrier in {1000 * timeout_s:.0f} ms",
+                0,
+                missing[0],
+            )
         for other in range(1, self._size):
             self._store.delete_key(f"here/{other}")
             self._store.set(f"pass/{other}", "")
@@ -115,9 +119,13 @@ class MonitoredBarrier:
             self._store.delete_key(passed)
             return
         self._store.delete_key(here)
-        raise named(syncopate.Timeout, f"[Rank {self._rank}]: Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting "
-                       f"for send/recv from rank 0: no answer in {1000 * timeout_s:.0f} ms. Please check rank 0 logs for faulty rank.",
-                       self._rank, 0)
+        raise named(
+            syncopate.Timeout,
+            f"[Rank {self._rank}]: Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting "
+            f"for send/recv from rank 0: no answer in {1000 * timeout_s:.0f} ms. Please check rank 0 logs for faulty rank.",
+            self._rank,
+            0,
+        )
 
 
 def _ranks(missing):

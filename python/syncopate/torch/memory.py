@@ -3,16 +3,15 @@
 import torch
 from torch.utils.dlpack import to_dlpack
 
-
 ELSEWHERE = 'for tensors on GPUs, init_process_group(backend="cpu:syncopate,cuda:nccl") uses NCCL'  # ends refusals of them
 SPARSE = "cannot be used here; allowed: all_reduce with SUM of torch.sparse_coo on the CPU; else pass tensor.to_dense()"
 
 
-class Refusal(Exception):  # noqa: N818: it becomes Misuse
+class Refusal(Exception):
     """Why a call cannot be made; it becomes Misuse once the group knows of the call."""
 
 
-class OnDevice(Exception):  # noqa: N818: it is not an error
+class OnDevice(Exception):
     """The call has a tensor that is not on the CPU, and is to be made on copies."""
 
 

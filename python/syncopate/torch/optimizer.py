@@ -96,7 +96,7 @@ class DistributedOptimizer(Wrapping):
     def _end_pass(self):
         """Average if this pass has completed the gradients; otherwise another one follows, or `step` names those that are missing."""
         self._is_queued = False
-        if self._sent and (len(self._sent) == len(self._named) or self._completes_gradients() and not _is_within_another()):
+        if self._sent and (len(self._sent) == len(self._named) or (self._completes_gradients() and not _is_within_another())):
             self._exchange()
 
     def _completes_gradients(self):
@@ -180,7 +180,8 @@ class DistributedOptimizer(Wrapping):
     def zero_grad(self, set_to_none=True):
         """Zero the gradients in place, also with `set_to_none`: the exchange owns their memory. Raises Misuse while some have left."""
         if not self._hooks:
-            return self.optimizer.zero_grad(set_to_none)
+            self.optimizer.zero_grad(set_to_none)
+            return
         if self._sent:
             missing = [name for i, (name, _) in enumerate(self._named) if i not in self._sent]
             raise syncopate.Misuse(f"zero_grad() after a backward pass that did not reach {missing[0]} and {len(missing) - 1} more, while the "

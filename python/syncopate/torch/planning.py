@@ -166,6 +166,6 @@ def _measured(named, call, loss, clock):
         for hook in hooks:
             hook.remove()
     seconds = [0.0] * len(named)
-    for i in done:
-        seconds[i], before = clock.seconds(before, done[i]), done[i]
+    for i, moment in done.items():
+        seconds[i], before = clock.seconds(before, moment), moment
     return clock.seconds(begin, backward), seconds, list(done)

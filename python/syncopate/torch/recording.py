@@ -25,7 +25,8 @@ class Recorder:
     """Writes the folder that `syncopate report` reads, and TensorBoard's event files if `tensorboard` is installed.
 
     net: a module, in DistributedDataParallel of torch (any backend) or of this package, or trained by a
-    DistributedOptimizer or a ShardedOptimizer, whose exchange ends in the next step: its row has the bytes. optimizer: the one whose `step` ends a step. hook_state: that of a hook registered by hand.
+    DistributedOptimizer or a ShardedOptimizer, whose exchange ends in the next step: its row has the bytes. optimizer: the one whose `step` ends a
+    step. hook_state: that of a hook registered by hand.
     traced_step: the step whose spans are kept. Every rank makes one; ranks on other hosts need a folder of their own, or
     a shared file system. Rank 0 replaces the records of an earlier run.
 
@@ -70,7 +71,7 @@ class Recorder:
         if self.ranks > 1:  # no rank writes before rank 0 has cleared the folder
             (dist if dist.is_initialized() else self._optimizer.group).barrier()
         self._started = time.time()
-        self._rows = open(self.folder / f"rank-{self.rank}.jsonl", "w", buffering=1, encoding="utf-8")  # noqa: SIM115: closed by __exit__
+        self._rows = open(self.folder / f"rank-{self.rank}.jsonl", "w", buffering=1, encoding="utf-8")
         self._tensorboard = _tensorboard(self.folder) if self.rank == 0 else None
         self._write_run({})
         self._hooks = list(self._hooked())
@@ -154,7 +155,8 @@ class Recorder:
 
     def _phases(self):
         """Seconds of the phases. Waiting is the time from a pass's last gradient to its end, and to the optimizer's step; or the
-        synchronizer's; or that for weights during the passes."""
+        synchronizer's; or that for weights during the passes.
+        """
         seconds = dict(self._seconds)
         if self._sharded:
             seconds["wait"] = self._waited_s() - self._waited_at_begin
@@ -261,6 +263,6 @@ def _digest(net):
 def _tensorboard(folder):
     """TensorBoard's own writer, if it is installed."""
     with contextlib.suppress(ImportError):
-        from torch.utils.tensorboard import SummaryWriter
+        from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 (an optional package)
         return SummaryWriter(str(folder))
     return None

@@ -5,7 +5,7 @@ from torch._C import _distributed_c10d as c10d
 
 from syncopate.torch.calls import Calls, all_of, collective
 from syncopate.torch.memory import OnDevice, Refusal, exported, require_like, require_pairs, to_change, to_fill, to_send
-from syncopate.torch.reduction import movable, native_op, premultiplied, reduced
+from syncopate.torch.reduction import native_op, premultiplied, reduced
 from syncopate.torch.work import Pending
 
 
@@ -25,7 +25,7 @@ class Reductions(Calls):
         return call, all_of([lambda: vector.copy_(reduced(opts.reduceOp, rows)), put_back])
 
     @collective
-    def allreduce(self, tensors, opts=c10d.AllreduceOptions()):  # noqa: B008: torch's own default
+    def allreduce(self, tensors, opts=c10d.AllreduceOptions()):  # noqa: B008 (torch's own default)
         """Every rank ends with the reduction."""
         (tensor,) = tensors
         if tensor.layout is torch.sparse_coo:

@@ -10,7 +10,7 @@ import weakref
 import torch
 
 import syncopate
-import syncopate.ending  # noqa: F401: it leaves groups at the end of the program, after `_arrive`, if it is known before
+import syncopate.ending  # it leaves groups at the end of the program, after `_arrive`, if it is known before
 from syncopate.torch import hooks, meeting, parameters, rules
 from syncopate.torch.accumulating import Accumulating, second_gradient
 from syncopate.torch.arriving import Arrivals

@@ -172,7 +172,7 @@ def _read(source, index):
     try:
         return source.read(index)
     except Exception as error:
-        raise named(error, source, index, "read")
+        raise named(error, source, index, "read") from error
 
 
 def _checked(extensions):

@@ -178,7 +178,7 @@ class _Making:
 class _Asynchronous:
     """The options of a call, which its thread does not wait for."""
 
-    asyncOp = True  # noqa: N815: torch's name
+    asyncOp = True  # noqa: N815 (torch's name)
 
     def __init__(self, options):
         self._options = options

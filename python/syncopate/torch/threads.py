@@ -59,6 +59,6 @@ def _run(calls):
         future, call, arguments = one
         try:
             future.set_result(call(*arguments))
-        except BaseException as error:  # noqa: BLE001: it is raised where the result is asked for
+        except BaseException as error:  # noqa: BLE001 (it is raised where the result is asked for)
             future.set_exception(error)
         del one, future, call, arguments

@@ -1,5 +1,6 @@
 """Works: the objects that a collective returns to torch, to wait for, and their futures, which complete with the tensors."""
 
+import contextlib
 import threading
 import time
 import warnings
@@ -88,7 +89,7 @@ class Pending(Work):
             return False
         try:
             return self._wait()
-        except Exception:  # noqa: BLE001: `wait` raises it to who asks for it
+        except Exception:  # noqa: BLE001 (`wait` raises it to every caller)
             return False
 
     def result(self):
@@ -101,7 +102,8 @@ class Pending(Work):
 
     def future(self):
         """The same, for Python. Its callbacks run on threads of their own, so they may wait for other operations. The error of one
-        that was asked for in a backward pass is raised by that pass."""
+        that was asked for in a backward pass is raised by that pass.
+        """
         with self._once:
             if self._future is None:
                 self._deferred = raising.Deferred()
@@ -120,16 +122,12 @@ class Pending(Work):
         return self._tensors
 
     def _later(self, call, *arguments):
-        try:
+        with contextlib.suppress(RuntimeError):  # the process group or the interpreter has ended: no thread waits
             self._completions.submit(call, *arguments)
-        except RuntimeError:  # the process group or the interpreter has ended: no thread waits
-            pass
 
     def _end_quietly(self):
-        try:
+        with contextlib.suppress(Exception):  # `wait` raises it to every caller
             self._wait()
-        except Exception:  # noqa: BLE001: `wait` raises it to every caller
-            pass
 
     def _end(self):
         with self._once:
@@ -137,7 +135,7 @@ class Pending(Work):
             if finish is not None:
                 try:
                     finish()
-                except Exception as error:  # noqa: BLE001: `wait` raises it; this may be another thread
+                except Exception as error:  # noqa: BLE001 (`wait` raises it; this may be another thread)
                     self._error = error
         if self._error is not None:
             raise self._error
