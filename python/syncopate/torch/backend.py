@@ -85,7 +85,7 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
         self._staging.settle()
         return self._called
 
-    def monitored_barrier(self, opts=c10d.BarrierOptions(), wait_all_ranks=False):  # noqa: B008
+    def monitored_barrier(self, opts=c10d.BarrierOptions(), wait_all_ranks=False):
         """A barrier; rank 0's error names the first rank that is missing after the timeout, or all."""
         is_given = opts.timeout >= datetime.timedelta()
         self._monitored_barrier.wait((opts.timeout if is_given else self._timeout).total_seconds(), wait_all_ranks)

@@ -13,19 +13,19 @@ class Moves(Calls):
     """The collectives that move vectors without arithmetic."""
 
     @collective
-    def broadcast(self, tensors, opts=c10d.BroadcastOptions()):  # noqa: B008
+    def broadcast(self, tensors, opts=c10d.BroadcastOptions()):
         """Every rank ends with the root's tensor."""
         vectors, put_backs = zip(*map(to_fill, tensors), strict=True)
         calls = [("broadcast", movable(vector)[0], {"root": opts.rootRank}) for vector in vectors]
         return self._run(calls, tensors, opts, all_of(put_backs))
 
     @collective
-    def all_gather_single(self, output, input_, opts=c10d.AllgatherOptions()):  # noqa: B008
+    def all_gather_single(self, output, input_, opts=c10d.AllgatherOptions()):
         """Every rank ends with the inputs of all, one after the other."""
         return self._all_gather([output], [input_], opts)
 
     @collective
-    def all_gather_single_coalesced(self, outputs, inputs, opts=c10d.AllgatherOptions()):  # noqa: B008
+    def all_gather_single_coalesced(self, outputs, inputs, opts=c10d.AllgatherOptions()):
         """As all_gather_single, of several tensors."""
         require_pairs(outputs, inputs)
         return self._all_gather(outputs, inputs, opts)
@@ -41,12 +41,12 @@ class Moves(Calls):
         return self._run(calls, outputs, opts, all_of(finishes))
 
     @collective
-    def allgather(self, outputs, inputs, opts=c10d.AllgatherOptions()):  # noqa: B008
+    def allgather(self, outputs, inputs, opts=c10d.AllgatherOptions()):
         """Every rank ends with the tensors of all, which may differ in size: list i has every rank's tensor i."""
         return self._gather_lists(outputs, inputs, opts)
 
     @collective
-    def allgather_coalesced(self, outputs, inputs, opts=c10d.AllgatherOptions()):  # noqa: B008
+    def allgather_coalesced(self, outputs, inputs, opts=c10d.AllgatherOptions()):
         """As allgather, in another order: list r has all tensors of rank r."""
         if len(outputs) != self.size() or any(len(tensors) != len(inputs) for tensors in outputs):
             raise Refusal(f"the lists of outputs have the lengths {[len(tensors) for tensors in outputs]}; allowed: {self.size()} lists, "
@@ -69,7 +69,7 @@ class Moves(Calls):
         return self._run(calls, [tensor for tensors in outputs for tensor in tensors], opts, all_of(finishes))
 
     @collective
-    def gather(self, outputs, inputs, opts=c10d.GatherOptions()):  # noqa: B008
+    def gather(self, outputs, inputs, opts=c10d.GatherOptions()):
         """The root ends with the tensors of all."""
         vector = to_send(inputs[0])
         is_root = self.rank() == opts.rootRank
@@ -84,7 +84,7 @@ class Moves(Calls):
         return self._run([("gather", data, {"root": opts.rootRank})], outputs[0] if outputs else [], opts, finish)
 
     @collective
-    def scatter(self, outputs, inputs, opts=c10d.ScatterOptions()):  # noqa: B008
+    def scatter(self, outputs, inputs, opts=c10d.ScatterOptions()):
         """Rank r ends with tensor r of the root's list."""
         target, put_back = to_fill(outputs[0])
         if self.rank() == opts.rootRank:
@@ -99,7 +99,7 @@ class Moves(Calls):
                          all_of([lambda: target.copy_(whole[part]), put_back]))
 
     @collective
-    def all_to_all_single(self, output, input_, output_lengths, input_lengths, opts=c10d.AllToAllOptions()):  # noqa: B008
+    def all_to_all_single(self, output, input_, output_lengths, input_lengths, opts=c10d.AllToAllOptions()):
         """Rank s sends piece r of its rows to rank r; without lengths the pieces are equal."""
         if output.dtype != input_.dtype:
             raise Refusal(f"the output is of {output.dtype} and the input of {input_.dtype}; allowed: one type")
@@ -111,7 +111,7 @@ class Moves(Calls):
         return self._run([("alltoall_v", data, {"parts": parts, "out": out, "out_parts": out_parts})], [output], opts, put_back)
 
     @collective
-    def alltoall(self, outputs, inputs, opts=c10d.AllToAllOptions()):  # noqa: B008
+    def alltoall(self, outputs, inputs, opts=c10d.AllToAllOptions()):
         """Rank s sends its tensor r to rank r, which receives it as tensor s."""
         self.require_list(inputs, inputs[0])
         self.require_list(outputs, inputs[0])
@@ -124,7 +124,7 @@ class Moves(Calls):
                          lambda: spread(received.split(out_lengths), outputs))
 
     @collective
-    def barrier(self, opts=c10d.BarrierOptions()):  # noqa: B008
+    def barrier(self, opts=c10d.BarrierOptions()):
         """Ends when every rank has called it; with `device_ids`, after what the current stream of that device has been given."""
         if opts.device_ids and accelerator():
             return self._staging.start_on(torch.device(accelerator(), opts.device_ids[0]), self._barrier, [opts])

@@ -55,13 +55,13 @@ class Reductions(Calls):
         return work
 
     @collective
-    def allreduce_coalesced(self, tensors, opts=c10d.AllreduceCoalescedOptions()):  # noqa: B008
+    def allreduce_coalesced(self, tensors, opts=c10d.AllreduceCoalescedOptions()):
         """As allreduce, of several tensors."""
         calls, finishes = zip(*[self._reduction(tensor, opts) for tensor in tensors], strict=True)
         return self._run(calls, tensors, opts, all_of(finishes))
 
     @collective
-    def reduce(self, tensors, opts=c10d.ReduceOptions()):  # noqa: B008
+    def reduce(self, tensors, opts=c10d.ReduceOptions()):
         """The root ends with the reduction; tensors of other ranks stay as they are."""
         vector, put_back = to_fill(tensors[0])
         is_root = self.rank() == opts.rootRank
@@ -77,12 +77,12 @@ class Reductions(Calls):
         return self._run([("reduce", data, {"root": opts.rootRank, "op": op})], tensors, opts, finish)
 
     @collective
-    def reduce_scatter_single(self, output, input_, opts=c10d.ReduceScatterOptions()):  # noqa: B008
+    def reduce_scatter_single(self, output, input_, opts=c10d.ReduceScatterOptions()):
         """Rank r ends with part r of the reduction of `input_`, which stays as it is."""
         return self._reduce_scatter([output], [input_], opts)
 
     @collective
-    def reduce_scatter_single_coalesced(self, outputs, inputs, opts=c10d.ReduceScatterOptions()):  # noqa: B008
+    def reduce_scatter_single_coalesced(self, outputs, inputs, opts=c10d.ReduceScatterOptions()):
         """As reduce_scatter_single, of several tensors."""
         require_pairs(outputs, inputs)
         return self._reduce_scatter(outputs, inputs, opts)
@@ -106,7 +106,7 @@ class Reductions(Calls):
         return self._run(calls, outputs, opts, all_of(finishes))
 
     @collective
-    def reduce_scatter(self, outputs, inputs, opts=c10d.ReduceScatterOptions()):  # noqa: B008
+    def reduce_scatter(self, outputs, inputs, opts=c10d.ReduceScatterOptions()):
         """Rank r ends with the reduction of tensor r of all lists."""
         output, tensors = outputs[0], inputs[0]
         self.require_list(tensors, output)
