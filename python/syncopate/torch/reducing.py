@@ -25,7 +25,7 @@ class Reductions(Calls):
         return call, all_of([lambda: vector.copy_(reduced(opts.reduceOp, rows)), put_back])
 
     @collective
-    def allreduce(self, tensors, opts=c10d.AllreduceOptions()):  # noqa: B008 (torch's own default)
+    def allreduce(self, tensors, opts=c10d.AllreduceOptions()):
         """Every rank ends with the reduction."""
         (tensor,) = tensors
         if tensor.layout is torch.sparse_coo:
