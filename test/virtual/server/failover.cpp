@@ -171,6 +171,22 @@ TEST(ALog, DropsWhatWaitsForAWorkerThatIsOnAnotherStream) {
   EXPECT_EQ(sent, (std::vector<std::size_t>{1, 0}));
 }
 
+TEST(ALog, HoldsAnAnswerUntilTheReplicaHasAllRecordsBeforeIt) {
+  std::vector<std::size_t> sent;
+  server::Log log([&](const Outgoing& outgoing) { sent.push_back(outgoing.worker); }, [](const Record&) {});
+  for (int made = 0; made < 3; ++made) log.append({.event = Event::push});
+  log.send({.worker = 0});
+  log.acknowledge(2);
+  EXPECT_EQ(sent.size(), 0U);
+  log.acknowledge(9);  // more than were made: only those count
+  EXPECT_EQ(sent.size(), 1U);
+  for (int made = 0; made < 3; ++made) log.append({.event = Event::push});
+  log.send({.worker = 1});
+  EXPECT_EQ(sent.size(), 1U);
+  log.acknowledge(6);
+  EXPECT_EQ(sent, (std::vector<std::size_t>{0, 1}));
+}
+
 /// The transfer of a server with one block, which worker 0 has filled.
 std::vector<Record> transferred() {
   const server::Setup setup{.tables = {{"table", 4}}, .workers = 2, .optimizer = "adamw"};
