@@ -48,8 +48,11 @@ TEST(Strangers, OfAnotherJobOrLookingForAnotherServerGetNoStream) {
 /// The secret is also that of the ranks, whose connections have other purposes.
 TEST(Strangers, RanksOfAGroupGetNoStream) {
   Server server;
-  RawEnd rank = RawEnd::calling(server.address(), hello_of(Purpose::data), end_named("worker 0").secret);
-  EXPECT_EQ(rank.read_all(), "");
+  for (const int to : {connect::kAnyone, 0}) {  // 0: this server's own number
+    RawEnd rank =
+        RawEnd::calling(server.address(), hello_of(Purpose::data, "a job", 0, to), end_named("worker 0").secret);
+    EXPECT_EQ(rank.read_all(), "");
+  }
   EXPECT_EQ(server.accepted(), 0U);
   expect_honest_workers_get_in(server, 0);
 }
