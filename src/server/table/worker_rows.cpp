@@ -170,7 +170,10 @@ void WorkerRows::end_steps(Clock steps) {
 }
 
 void WorkerRows::begin(Clock steps, Clock meeting) {
-  if (!lockstep_) meeting_ = meeting;
+  {
+    const base::Lock lock(mutex_);
+    if (!lockstep_) meeting_ = meeting;
+  }
   end_steps(steps);
 }
 
