@@ -395,7 +395,7 @@ def refusals(rank, size):
         "op": lambda: hvd.allreduce(one, op=7),
         "number": lambda: hvd.allreduce(3.0),
         "device": lambda: hvd.allreduce(one.to("meta")),
-        "sparse": lambda: hvd.allreduce(one.to_sparse()),
+        "sparse": lambda: hvd.allreduce(one.cpu().to_sparse()),
         "root": lambda: hvd.broadcast(one, size),
         "splits": lambda: hvd.alltoall(one, [1] * size),
         "rows": lambda: hvd.alltoall(one[:1]),
