@@ -137,7 +137,7 @@ TEST(Workers, WithAnotherIdeaOfTheJobAreToldTheDifference) {
 
 TEST(FirstWeights, ThatWorker0DoesNotSendAreATimeoutThatNamesIt) {
   Servers servers(1);
-  Program alone(servers, {.worker = 1, .workers = 2, .timeout = std::chrono::milliseconds(300)});
+  Program alone(servers, {.worker = 1, .workers = 2, .timeout = 3s});
   try {
     alone.start();
     ADD_FAILURE() << "it has weights";
