@@ -149,7 +149,7 @@ def choose(group, ready_s, cost_s, at_least):
 
 
 def cast_type(combiner):
-    """torch's name of the type to which the combiner's codec casts f32 gradients, or None."""
+    """torch's type to which the combiner's codec casts f32 gradients, or None."""
     return {None: None, "f16": torch.float16, "bf16": torch.bfloat16}[combiner.casts_to]
 
 

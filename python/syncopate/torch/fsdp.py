@@ -1,5 +1,6 @@
 """Hybrid sharding with FSDP2: FSDP reduces gradients within a host, and the library averages their shards between hosts, with any codec."""
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -36,24 +37,19 @@ def _require_hosts(mesh):
 
 @dataclass
 class _Unit:
-    """What FSDP reduces at once: the shards of these parameters, each of a padded size, one after another.
+    """What FSDP reduces at once, for this module: the shards of these parameters, each of a padded size, one after another.
 
     first: the number of the first of them among the gradients of all units.
     """
 
+    module: FSDPModule
     named: list
     first: int
     dtype: torch.dtype
 
-    def padded_sizes(self):
-        """Elements of each shard, which FSDP makes equal on all ranks."""
-        return [_padded_size(parameter) for _, parameter in self.named]
-
     def placed(self, reduced):
         """(number, values) of each gradient in these reduced shards; a parameter with fewer rows than ranks may have none here."""
-        begins = [0]
-        for size in self.padded_sizes():
-            begins.append(begins[-1] + size)
+        begins = list(itertools.accumulate((_padded_size(parameter) for _, parameter in self.named), initial=0))
         if reduced.numel() != begins[-1] or reduced.dtype != self.dtype:
             name, _ = self.named[0]
             raise syncopate.Misuse(
@@ -84,7 +80,8 @@ def _units(model, mesh):
         for name, parameter in named:
             _require_sharded(name, parameter, ranks_of_host)
         if named:
-            units.append((_Unit(named, number, state._mp_policy.reduce_dtype or state._mp_policy.param_dtype or named[0][1].dtype), members[-1][1]))
+            dtype = state._mp_policy.reduce_dtype or state._mp_policy.param_dtype or named[0][1].dtype
+            units.append(_Unit(members[-1][1], named, number, dtype))
             number += len(named)
     if not units:
         raise syncopate.Misuse("the model has no module with trained parameters that fully_shard was given; allowed: after fully_shard")
@@ -117,17 +114,17 @@ class ReplicaExchange:
     def __init__(self, units, mesh, timeout_s, coding):
         if choosing.candidates(coding.get("codec", "none")):
             raise syncopate.Misuse(f"codec={coding['codec']!r}; allowed: one codec, chosen before")
-        self.coding, self._units = coding, units
-        local = [(name, parameter.to_local(), unit.dtype) for unit, _ in units for name, parameter in unit.named]
-        gradients = [syncopate.Gradient(name, tuple(own.shape) if own.numel() else (1,), _name_of(name, dtype)) for name, own, dtype in local]
+        self._units = units
+        local = [(name, parameter.to_local(), unit.dtype) for unit in units for name, parameter in unit.named]
+        gradients = [syncopate.Gradient(name, tuple(own.shape) if own.numel() else (1,), _type_of(name, dtype)) for name, own, dtype in local]
         weights = parameters.weights([(name, own) for name, own, _ in local]) if all(own.numel() for _, own, _ in local) else []
         self.group = meeting.own_group(mesh.get_group(0), timeout_s)
         self._combiner = syncopate.Combiner(self.group, gradients, weights=weights, **coding)
         self.group.barrier()  # a rank whose coding differs is an error on every rank
-        self._copies = Copies(self.group.abort, [unit.named[0][1] for unit, _ in units])
+        self._copies = Copies(self.group.abort, [unit.named[0][1] for unit in units])
         self._is_in_step = False
-        for number, (unit, module) in enumerate(units):
-            module.set_all_reduce_hook(lambda reduced, number=number, unit=unit: self._combine(number, unit, reduced))
+        for number, unit in enumerate(units):
+            unit.module.set_all_reduce_hook(lambda reduced, number=number, unit=unit: self._combine(number, unit, reduced))
 
     def _combine(self, number, unit, reduced):
         """Return when `reduced` has the average, or the current stream will."""
@@ -155,26 +152,24 @@ class ReplicaExchange:
 
     def state_dict(self):
         """The codec's state on this rank after the last step, under the rank's number."""
-        coding = {name: value for name, value in self.coding.items() if name != "catalogue"}
-        return {self._place(): (coding, self._combiner.save())}
+        return {self._place(): self._combiner.save()}
 
     def load_state_dict(self, state):
         """Load what `state_dict` gave on this rank, of the same number. Raises Misuse for another coding, model or number of ranks."""
         if self._place() not in state:
             raise syncopate.Misuse(f"the saved state is of {', '.join(state)}; this is {self._place()}; allowed: the same number of ranks and hosts")
-        _, saved = state[self._place()]
-        self._combiner.restore(*saved)
+        self._combiner.restore(*state[self._place()])
 
     def close(self):
         """Leave the group, on every rank; the model's gradients are then averaged within a host only."""
-        for _, module in self._units:
-            module.set_all_reduce_hook(lambda _: None)
+        for unit in self._units:
+            unit.module.set_all_reduce_hook(lambda _: None)
         self._copies.close()
         self._combiner.close()
         self.group.close()
 
 
-def _name_of(name, dtype):
+def _type_of(name, dtype):
     if dtype not in parameters.DTYPES:
         raise syncopate.Misuse(f"gradients of {name} are reduced in {dtype}; allowed: {', '.join(map(str, parameters.DTYPES))}")
     return parameters.DTYPES[dtype]
