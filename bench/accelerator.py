@@ -19,7 +19,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import syncopate.torch
-from syncopate.torch import contender, meeting
+from syncopate.torch import contender
+from syncopate.torch.shared import rendezvous
 
 HEADERS = 1.047  # Ethernet, IP and TCP of a full wire
 # Name of a row -> the codec of the library's class; None is PyTorch's DDP with Gloo.
@@ -128,7 +129,7 @@ class Blocking:
     """A hook without streams: the backward pass waits for the copy down, the exchange and the copy up of each bucket."""
 
     def __init__(self):
-        self.group = meeting.own_group()
+        self.group = rendezvous.own_group()
 
     def hook(self, bucket):
         """For `register_comm_hook` with this state."""

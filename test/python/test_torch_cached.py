@@ -15,9 +15,9 @@ import torch
 from conftest import BOUND_S, outcomes
 
 import syncopate
-from syncopate.torch import CachedDataset, PictureDecoder, ThrottledSource, meeting
-from syncopate.torch.sources import FolderSource, TarSource
-from syncopate.torch.threads import Threads
+from syncopate.torch import CachedDataset, PictureDecoder, ThrottledSource
+from syncopate.torch.data.sources import FolderSource, TarSource
+from syncopate.torch.shared.threads import Threads
 
 
 class Source:
@@ -425,7 +425,7 @@ def test_a_rank_that_cannot_make_its_cache_ends_the_others(tmp_path, monkeypatch
     (tmp_path / "file").write_bytes(b"no folder")
     groups = syncopate.Group.threads(2, timeout_s=60)
     own = threading.local()
-    monkeypatch.setattr(meeting, "own_group", lambda **_: own.group)
+    monkeypatch.setattr(rendezvous, "own_group", lambda **_: own.group)
 
     def body(group):
         own.group = group

@@ -35,22 +35,22 @@ def test_a_group_connects_whose_rank_0_is_not_on_the_host_of_the_jobs_rank_0():
 
 
 def test_a_master_address_that_other_hosts_cannot_reach_is_named(monkeypatch):
-    from syncopate.torch import meeting
+    from syncopate.torch.shared import rendezvous
 
     monkeypatch.setenv("MASTER_ADDR", "127.0.1.1")
     with pytest.raises(syncopate.Misuse, match=r"127\.0\.1\.1.*MASTER_ADDR"):
-        meeting._own_address()
+        rendezvous._own_address()
 
 
 def test_every_rank_raises_why_rank_0_has_no_address(monkeypatch):
     import torch
 
-    from syncopate.torch import meeting
+    from syncopate.torch.shared import rendezvous
 
     store, hosts = torch.distributed.HashStore(), iter(["one host", "another host"])
     monkeypatch.setenv("MASTER_ADDR", "127.0.1.1")
-    monkeypatch.setattr(meeting, "_host", lambda: next(hosts))
-    errors = on_threads(2, lambda rank: meeting.join(store, rank, 2, 60))
+    monkeypatch.setattr(rendezvous, "_host", lambda: next(hosts))
+    errors = on_threads(2, lambda rank: rendezvous.join(store, rank, 2, 60))
     assert [type(error) for error in errors] == [syncopate.Misuse] * 2
     assert "rank 0" in str(errors[1]) and "MASTER_ADDR" in str(errors[1])
 

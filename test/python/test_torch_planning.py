@@ -51,7 +51,7 @@ def test_the_step_of_an_optimizer_counts_and_changes_nothing(monkeypatch):
         clock.now += 3
         return step(self, closure)
 
-    monkeypatch.setattr("syncopate.torch.clock.time", types.SimpleNamespace(perf_counter=tick))
+    monkeypatch.setattr("syncopate.torch.analysis.clock.time", types.SimpleNamespace(perf_counter=tick))
     monkeypatch.setattr(torch.optim.AdamW, "step", slow)
     measured = syncopate.torch.profile(net, torch.randn(16, 64), optimizer=optimizer)
     assert measured.forward_s == 0.125 + 3.125 and all(layer.backward_s == 0.125 for layer in measured.layers)

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch_job  # skips where there is no torch
 
-from syncopate.torch import raising
+from syncopate.torch.shared import errors
 
 assert torch_job
 
@@ -28,29 +28,29 @@ def backward(in_pass):
 def test_a_backward_pass_raises_the_error_of_an_operation_that_ended_in_it():
     seen = []
     with pytest.raises(Lost):
-        backward(lambda: seen.append(fail(raising.Deferred())))
+        backward(lambda: seen.append(fail(errors.Deferred())))
     assert seen == [None]
-    backward(lambda: seen.append(raising.Deferred().__exit__(None, None, None)))
+    backward(lambda: seen.append(errors.Deferred().__exit__(None, None, None)))
 
 
 def test_the_future_raises_the_error_of_an_operation_that_ends_later():
     kept = []
-    backward(lambda: kept.append(raising.Deferred()))
+    backward(lambda: kept.append(errors.Deferred()))
     with pytest.raises(Lost):
         fail(kept[0])
 
 
 def test_the_future_raises_the_error_outside_of_a_backward_pass():
     with pytest.raises(Lost):
-        fail(raising.Deferred())
+        fail(errors.Deferred())
 
 
 def test_the_call_follows_those_that_were_queued_in_the_pass():
     order = []
 
     def in_pass():
-        assert raising.call_after_backward(lambda: order.append("after"))
+        assert errors.call_after_backward(lambda: order.append("after"))
         torch.autograd.Variable._execution_engine.queue_callback(lambda: order.append("DDP"))
 
     backward(in_pass)
-    assert order == ["DDP", "after"] and not raising.call_after_backward(order.clear)
+    assert order == ["DDP", "after"] and not errors.call_after_backward(order.clear)

@@ -15,7 +15,7 @@ from torch_recording import EVALUATED, KINDS, MICRO_BATCHES, STEPS
 
 import syncopate.torch
 from syncopate import command
-from syncopate.torch import recording
+from syncopate.torch.analysis import recorder
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_a_run_is_reported(folders, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_micro_batches_have_spans_of_their_own_in_order(folders, kind):
-    spans = [span for span in lines_of(folders[kind, MICRO_BATCHES] / "trace-0.jsonl") if span["track"] in recording.PHASES]
+    spans = [span for span in lines_of(folders[kind, MICRO_BATCHES] / "trace-0.jsonl") if span["track"] in recorder.PHASES]
     assert all(before["begin_s"] <= before["end_s"] <= after["begin_s"] for before, after in itertools.pairwise(spans))
     tracks = [track for track, _ in itertools.groupby(span["track"] for span in spans)]
     assert tracks == MICRO_BATCHES * ["forward", "backward", "wait"] + ["optimizer"]
@@ -64,10 +64,10 @@ def test_bytes_and_buckets_are_those_of_the_library(folders, kind):
 def test_the_codec_that_was_chosen_is_recorded(tmp_path):
     state = SimpleNamespace(coding={"codec": "auto:topk:0.01+none"}, choice=None)
     net = torch.nn.Linear(2, 2)
-    recorder = recording.Recorder(tmp_path, net, torch.optim.SGD(net.parameters(), 0.1), hook_state=state)
-    assert recorder._coding()["codec"] == "auto:topk:0.01+none"
+    record = recorder.Recorder(tmp_path, net, torch.optim.SGD(net.parameters(), 0.1), hook_state=state)
+    assert record._coding()["codec"] == "auto:topk:0.01+none"
     state.choice = SimpleNamespace(codec="none")
-    assert recorder._coding()["codec"] == "none"
+    assert record._coding()["codec"] == "none"
 
 
 def test_a_divided_step_has_its_bytes_in_the_next_one(folders):
@@ -85,7 +85,7 @@ def test_a_divided_step_has_its_bytes_in_the_next_one(folders):
 
 def test_a_skipped_step_of_the_optimizer_is_recorded_too(tmp_path):
     net = torch.nn.Linear(1, 1)
-    with recording.Recorder(tmp_path, net, torch.optim.SGD(net.parameters(), 0.1), traced_step=1) as record:
+    with recorder.Recorder(tmp_path, net, torch.optim.SGD(net.parameters(), 0.1), traced_step=1) as record:
         net(torch.ones(1, 1)).sum().backward()
         record.step(loss=0, samples=1)
     assert [span["track"] for span in lines_of(tmp_path / "trace-0.jsonl")] == ["forward", "backward", "backward", "wait"]
@@ -137,17 +137,17 @@ def test_event_files_of_an_earlier_run_are_removed(tmp_path):
     old = tmp_path / "events.out.tfevents.1.host"
     old.write_bytes(b"")
     net = torch.nn.Linear(1, 1)
-    with recording.Recorder(tmp_path, net, torch.optim.SGD(net.parameters(), 0.1)):
+    with recorder.Recorder(tmp_path, net, torch.optim.SGD(net.parameters(), 0.1)):
         assert not old.exists()
 
 
 @pytest.mark.parametrize("is_reported", [True, False])
 def test_an_evaluation_is_no_forward_pass_of_a_step(tmp_path, monkeypatch, is_reported):
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(recording, "time", SimpleNamespace(time=time.time, perf_counter=lambda: clock.now))
+    monkeypatch.setattr(recorder, "time", SimpleNamespace(time=time.time, perf_counter=lambda: clock.now))
     net = torch.nn.Linear(1, 1)
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
-    with recording.Recorder(tmp_path, net, optimizer) as record:
+    with recorder.Recorder(tmp_path, net, optimizer) as record:
         for _ in range(2):
             clock.now += 1
             net(torch.ones(1, 1)).sum().backward()

@@ -366,7 +366,7 @@ def test_what_cannot_work_is_refused_with_what_is_allowed(on_ranks):
 
 
 def test_the_last_steps_of_optimizers_end_in_the_order_in_which_they_were_made(monkeypatch):
-    from syncopate.torch import sharded as module
+    from syncopate.torch.optim import sharded as module
 
     (group,) = syncopate.Group.threads(1)
     made, ended = [syncopate.torch.ShardedOptimizer(nn.Linear(2, 2).to(DEVICE), "sgd", 0.1, group=group) for _ in range(8)], []

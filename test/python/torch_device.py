@@ -11,8 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import syncopate
 import syncopate.torch
-from syncopate.torch import ddp_hook
-from syncopate.torch.lane import Crossing, Lane
+from syncopate.torch.device.lane import Crossing, Lane
 
 STEPS = 20
 CODECS = ("none", "topk:0.01", "qsgd:4", "low_rank:2", "fp16", "bf16", "int8", "gtopk:0.05", "onebit")
@@ -284,7 +283,7 @@ def planted(classes):
     """Replaces classes of the lane where they are used."""
     stack = contextlib.ExitStack()
     for name, made in classes.items():
-        stack.enter_context(mock.patch.object(ddp_hook if name == "Lane" else syncopate.torch.lane, name, made))
+        stack.enter_context(mock.patch.object(syncopate.torch.ddp.hook if name == "Lane" else syncopate.torch.device.lane, name, made))
     return stack
 
 

@@ -13,7 +13,7 @@ from torch_device import Freed, Model, NoWaitBefore, NoWaitFor, OneMemory, same
 
 import syncopate
 import syncopate.torch
-from syncopate.torch import copies, lane, mirrored, staged
+from syncopate.torch.device import copies, gradients, lane, weights
 
 STEPS = 20
 CODECS = ("none", "topk:0.01", "qsgd:4", "low_rank:2", "fp16", "int8", "onebit")
@@ -254,7 +254,7 @@ class NoWaitAfter(copies.Copies):
         del event
 
 
-class NoWaitForHost(staged.StagedGradients):
+class NoWaitForHost(gradients.StagedGradients):
     """The exchange begins when a gradient is computed, not when it has arrived."""
 
     def ready(self, i):
@@ -266,10 +266,10 @@ class NoWaitForHost(staged.StagedGradients):
 MISTAKES = {
     "no wait before the copy down": (copies, "Lane", NoWaitBefore, {"operator_us": 2000}),
     "no wait for the copy down": (lane, "Crossing", NoWaitFor, {"copy_us": 10_000}),
-    "the exchange does not wait for the copy down": (staged, "StagedGradients", NoWaitForHost, {"copy_us": 10_000}),
-    "the optimizer does not wait for the copy up": (staged, "Copies", NoWaitAfter, {"copy_us": 10_000}),
+    "the exchange does not wait for the copy down": (gradients, "StagedGradients", NoWaitForHost, {"copy_us": 10_000}),
+    "the optimizer does not wait for the copy up": (gradients, "Copies", NoWaitAfter, {"copy_us": 10_000}),
     "pinned memory is used again before its copy up ends": (copies, "Lane", OneMemory, {"copy_us": 5000}),
-    "averages replace gradients that a stream reads": (staged, "Copies", NoWaitUp, {"operator_us": 20_000}),
+    "averages replace gradients that a stream reads": (gradients, "Copies", NoWaitUp, {"operator_us": 20_000}),
     "memory of the device is freed during its copy": (copies, "Lane", Freed, {"copy_us": 10_000}),
 }
 
@@ -301,7 +301,7 @@ def undetected(rank, size, store):
     return missed
 
 
-class NoWaitForUp(mirrored.StagedTables):
+class NoWaitForUp(weights.StagedTables):
     """The worker changes weights that are being copied up."""
 
     def __init__(self, *arguments):
@@ -314,13 +314,13 @@ MISTAKES_OF_UPDATES = {
     f"{kind}: {name}": ({"kind": kind}, *mistake) for kind in ("alone", "sharded", "served") for name, mistake in {
         "no wait before the copy down": (copies, "Lane", NoWaitBefore, {"operator_us": 2000}),
         "no wait for the copy down": (lane, "Crossing", NoWaitFor, {"copy_us": 10_000}),
-        "the forward pass does not wait for the copy up": (mirrored, "Copies", NoWaitAfter, {"copy_us": 10_000}),
+        "the forward pass does not wait for the copy up": (weights, "Copies", NoWaitAfter, {"copy_us": 10_000}),
     }.items()
 }
 MISTAKES_OF_UPDATES["sharded: memory of the device is freed during its copy"] = (
     {"kind": "sharded"}, copies, "Lane", Freed, {"copy_us": 10_000})
 MISTAKES_OF_UPDATES["served: the worker changes weights while they are copied up"] = (
-    {"kind": "served"}, syncopate.torch.served, "StagedTables", NoWaitForUp, {"copy_us": 10_000})
+    {"kind": "served"}, syncopate.torch.server.optimizer, "StagedTables", NoWaitForUp, {"copy_us": 10_000})
 
 
 def undetected_of_updates(rank, size, store):

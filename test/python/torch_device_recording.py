@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch_device import DEVICE, Model, begin, late
 
 import syncopate.torch
-from syncopate.torch import lane
+from syncopate.torch.device import lane
 
 DOWN, UP = "copy down", "copy up"  # the report knows them by these names
 TRACED, STEPS = 3, 4

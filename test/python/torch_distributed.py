@@ -16,10 +16,12 @@ from torch_hook import backward, bits, model, train
 
 import syncopate
 import syncopate.torch
-from syncopate.torch import bucketing, choosing, planning
-from syncopate.torch.distributed import DistributedDataParallel
+from syncopate.torch.analysis import planning
+from syncopate.torch.ddp import buckets
+from syncopate.torch.ddp.wrapper import DistributedDataParallel
+from syncopate.torch.shared import codec_choice
 
-STEPS = choosing.STEPS + 4  # the first two form buckets
+STEPS = codec_choice.STEPS + 4  # the first two form buckets
 
 
 def same_bits_as_plain_ddp(rank):
@@ -72,7 +74,7 @@ def planned(net, rank, **options):
                                                        for layer in found.layers))
 
     with (mock.patch.object(planning, "profile", known),
-          mock.patch.object(choosing, "law", lambda *_, **__: choosing.Law(1.5e-3, 1e-12))):
+          mock.patch.object(codec_choice, "law", lambda *_, **__: codec_choice.Law(1.5e-3, 1e-12))):
         ours = DistributedDataParallel(net, sample=torch.randn(8, 32), policy="mg_wfbp", **options)
     train(ours, rank, range(3))
     return tuple(ours.bucket_bytes_cap_list), ours.hook_state.timeline.sizes
@@ -87,7 +89,7 @@ def everywhere(value):
 
 def buckets_of_a_plan(rank):
     """Worked out by hand: a bucket may end within a layer. If DDP keeps its first buckets, layers are in the order of registration."""
-    if not bucketing.ACCEPTS_LIST:
+    if not buckets.ACCEPTS_LIST:
         return []
     last, middle, first = 160 * 4, 128 * 160, 32 * 128  # elements of the weights
     arriving = tuple(4 * elements for elements in (4 + last, 160 + middle + 128, first))
@@ -103,10 +105,10 @@ def buckets_of_a_measured_plan(rank):
     net = DistributedDataParallel(model(), sample=torch.zeros(8, 32), loss=lambda output: output.square().sum())
     wrong = [] if bits(net) == twin and torch.equal(torch.get_rng_state(), before) else ["measuring changes the job"]
     train(net, rank, range(3))
-    if bucketing.ACCEPTS_LIST:
+    if buckets.ACCEPTS_LIST:
         same = everywhere((tuple(net.bucket_bytes_cap_list), net.hook_state.timeline.sizes))
         wrong += [] if len({one for pair in same for one in pair}) == 1 else [f"planned and formed: {same}"]
-    with mock.patch.object(bucketing, "ACCEPTS_LIST", False):
+    with mock.patch.object(buckets, "ACCEPTS_LIST", False):
         net = DistributedDataParallel(model(), sample=torch.zeros(8, 32))
     size = net.bucket_bytes_cap
     wrong += [] if not getattr(net, "bucket_bytes_cap_list", []) and size & (size - 1) == 0 else ["without the list"]
@@ -147,7 +149,7 @@ def chooses_after_some_steps(rank):
     choice = net.choice
     mine, others = everywhere((choice, bits(net)))
     wrong = [] if mine == others else ["ranks differ"]
-    wrong += [] if before[:choosing.STEPS] == [None] * choosing.STEPS and choice else ["not after some steps"]
+    wrong += [] if before[:codec_choice.STEPS] == [None] * codec_choice.STEPS and choice else ["not after some steps"]
     wrong += [] if choice and set(choice.predicted_s) == {"topk:0.01", "none"} and choice.codec in choice.predicted_s else [str(choice)]
     wrong += [] if lines == [f"codec {choice.codec}: {choice.reason}"] * (rank == 0) else [str(lines)]
     return wrong
@@ -177,11 +179,11 @@ def chooses_by_the_share_that_is_demanded(rank):
         def costs(group, gradients, copies, *_):
             return {"topk:0.01": [50.0] * len(copies), "none": [100.0] * len(copies)}
 
-        with mock.patch.object(choosing, "costs", costs):
+        with mock.patch.object(codec_choice, "costs", costs):
             train(net, rank, range(STEPS))
         wrong += [] if net.choice.codec == chosen else [str(net.choice)]
         kept = pickle.loads(pickle.dumps(net.hook_state))
-        wrong += [] if kept._gain == (at_least or choosing.WORTH) else ["the share is not pickled"]
+        wrong += [] if kept._gain == (at_least or codec_choice.WORTH) else ["the share is not pickled"]
     return wrong
 
 
@@ -190,8 +192,8 @@ def warns_on_a_fast_network(rank):
     net = DistributedDataParallel(model())
     train(net, rank, range(STEPS))
     wrong = []
-    fast, slow = choosing.Law(0, 1e-15), choosing.Law(1, 0)
-    coded, uncoded = choosing.Choice("topk:0.1", {}, ""), choosing.Choice("none", {"none": 1.0}, "", passes_s=0.99)
+    fast, slow = codec_choice.Law(0, 1e-15), codec_choice.Law(1, 0)
+    coded, uncoded = codec_choice.Choice("topk:0.1", {}, ""), codec_choice.Choice("none", {"none": 1.0}, "", passes_s=0.99)
     for name, law, choice, wanted in (("fast", fast, None, "fast enough"), ("slow", slow, None, ""), ("chosen", fast, coded, ""),
                                       ("none", slow, uncoded, "a step of 1000.0 ms by 10.0 ms")):
         net._dense_law, net.hook_state.choice, net._is_judged = law, choice, False
@@ -214,7 +216,7 @@ def compiles(rank):
             graphs.append(graph)
             return graph
 
-        with mock.patch.object(choosing, "law", lambda *_, **__: choosing.Law(1e-4, 1e-8)):
+        with mock.patch.object(codec_choice, "law", lambda *_, **__: codec_choice.Law(1e-4, 1e-8)):
             plain = DistributedDataParallel(Crossed(), codec=codec, **options)
             inner = DistributedDataParallel(torch.compile(Crossed(), backend=backend), codec=codec, **options)
             outer = torch.compile(DistributedDataParallel(Crossed(), codec=codec, **options), backend=backend)

@@ -137,7 +137,7 @@ def lacking(rank, size, store):
 
 def ending(rank, size, store):
     """Rank 1 ends while the ranks connect a group; the others' errors."""
-    with mock.patch("syncopate.torch.watching._SILENT_S", 3):
+    with mock.patch("syncopate.torch.shared.membership._SILENT_S", 3):
         dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
         if rank == 1:
             syncopate.Group.join = lambda **_: os.kill(os.getpid(), signal.SIGKILL)
@@ -155,4 +155,4 @@ def without_store(rank, size, store):
     client = dist.TCPStore("127.0.0.1", int(store.get("port")), timeout=timedelta(seconds=60))
     client.set("host/1", "")
     store.set("waits", "")
-    return text_of(lambda: syncopate.torch.meeting.join(client, 1, 2, 1800))
+    return text_of(lambda: syncopate.torch.shared.rendezvous.join(client, 1, 2, 1800))

@@ -69,7 +69,7 @@ def same_bits_without_codec(rank):
 
 def law_of_the_synchronizer(rank, codec, options):
     """Each step's averages are those of a synchronizer that gets the same gradients, in other buckets."""
-    group = syncopate.torch.meeting.own_group()
+    group = syncopate.torch.shared.rendezvous.own_group()
     twin = model()
     names = list(twin.named_parameters())
     averages = syncopate.Synchronizer(group, [syncopate.Gradient(name, tuple(p.shape)) for name, p in names], codec=codec, **options)
@@ -90,7 +90,7 @@ def law_of_the_synchronizer(rank, codec, options):
 
 def half_model(rank, codec):
     """Gradients of bfloat16 become what a synchronizer makes of them in f32, rounded once."""
-    group = syncopate.torch.meeting.own_group()
+    group = syncopate.torch.shared.rendezvous.own_group()
     net, twin = wrapped(syncopate.torch.HookState(codec=codec), model().bfloat16()), model().bfloat16()
     names = list(twin.named_parameters())
     averages = syncopate.Synchronizer(group, [syncopate.Gradient(name, tuple(p.shape)) for name, p in names], codec=codec)
@@ -207,10 +207,10 @@ def timeouts(rank):
     del rank
     short = dist.new_group(timeout=datetime.timedelta(seconds=77))
     joined = []
-    with mock.patch.object(syncopate.torch.meeting, "join", lambda *arguments: joined.append(arguments[-1])):
-        syncopate.torch.meeting.own_group()
-        syncopate.torch.meeting.own_group(short)
-        syncopate.torch.meeting.own_group(short, 5)
+    with mock.patch.object(syncopate.torch.shared.rendezvous, "join", lambda *arguments: joined.append(arguments[-1])):
+        syncopate.torch.shared.rendezvous.own_group()
+        syncopate.torch.shared.rendezvous.own_group(short)
+        syncopate.torch.shared.rendezvous.own_group(short, 5)
     return [] if joined == [1800, 77, 5] else joined
 
 

@@ -16,7 +16,7 @@ from torch_device import OPTIONS, Model, same
 
 import syncopate
 import syncopate.torch
-from syncopate.torch import staging
+from syncopate.torch.backend import device_calls
 
 COUNT = 1000
 
@@ -87,7 +87,7 @@ def results(rank, size):
     return [value.cpu() for value in (own, first, second, third, gathered, *others)]
 
 
-class NoWaitBefore(staging.Copies):
+class NoWaitBefore(device_calls.Copies):
     """The copy down does not wait for the stream that computes the values."""
 
     def __init__(self, lane):
@@ -95,14 +95,14 @@ class NoWaitBefore(staging.Copies):
             super().__init__(lane)
 
 
-class NoWaitFor(staging.Copies):
+class NoWaitFor(device_calls.Copies):
     """The host reads while the copy down is under way."""
 
     def arrive(self):
         pass
 
 
-class EarlyEvent(staging.Copies):
+class EarlyEvent(device_calls.Copies):
     """The event is before the copy up."""
 
     def up(self):
@@ -111,7 +111,7 @@ class EarlyEvent(staging.Copies):
         self.returned = event
 
 
-class NoWaitAfter(staging.StagedWork):
+class NoWaitAfter(device_calls.StagedWork):
     """The current stream does not wait for the copy up."""
 
     def wait(self, timeout=None):
@@ -124,10 +124,10 @@ def freed():
 
 
 MISTAKES = {
-    "no wait before the copy down": (lambda: mock.patch.object(staging, "Copies", NoWaitBefore), {"operator_us": 3000}),
-    "no wait for the copy down": (lambda: mock.patch.object(staging, "Copies", NoWaitFor), {"copy_us": 10_000}),
-    "the event is before the copy up": (lambda: mock.patch.object(staging, "Copies", EarlyEvent), {"copy_us": 10_000}),
-    "no wait for the copy up": (lambda: mock.patch.object(staging, "StagedWork", NoWaitAfter), {"copy_us": 10_000}),
+    "no wait before the copy down": (lambda: mock.patch.object(device_calls, "Copies", NoWaitBefore), {"operator_us": 3000}),
+    "no wait for the copy down": (lambda: mock.patch.object(device_calls, "Copies", NoWaitFor), {"copy_us": 10_000}),
+    "the event is before the copy up": (lambda: mock.patch.object(device_calls, "Copies", EarlyEvent), {"copy_us": 10_000}),
+    "no wait for the copy up": (lambda: mock.patch.object(device_calls, "StagedWork", NoWaitAfter), {"copy_us": 10_000}),
     "memory of the device is freed during its copy": (freed, {"copy_us": 10_000}),
 }
 
@@ -149,7 +149,7 @@ def unordered(rank, size, store):
     """The errors of ranks whose calls on the CPU do not wait until those of the device have been made."""
     begin(rank, size, store)
     try:
-        with mock.patch.object(staging.Staging, "settle", lambda _: None), late(copy_us=20_000 * rank):
+        with mock.patch.object(device_calls.Staging, "settle", lambda _: None), late(copy_us=20_000 * rank):
             drawn_calls(rank, size, ["cpu", DEVICE])
     except syncopate.Error as error:
         return type(error).__name__
@@ -231,7 +231,7 @@ def lost(rank, size, store):
 
     def fail(_):
         raise RuntimeError("the device is lost")
-    with mock.patch.object(staging.Copies, "arrive", fail) if rank == 1 else contextlib.nullcontext():
+    with mock.patch.object(device_calls.Copies, "arrive", fail) if rank == 1 else contextlib.nullcontext():
         return raised(lambda: dist.all_reduce(torch.ones(3, device=DEVICE)))
 
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import syncopate
 from syncopate.horovod.on_host import OnHost
-from syncopate.torch.moves import Moves
-from syncopate.torch.reducing import Reductions
-from syncopate.torch.staging import Staging
+from syncopate.torch.backend.data_movement import Moves
+from syncopate.torch.backend.device_calls import Staging
+from syncopate.torch.backend.reductions import Reductions
 
 _SYNCHRONIZING = {"allreduce", "allgather", "allgather_v", "barrier"}  # they end after every rank has begun them
 _REPEATED = ("op", "root", "parts", "name")  # arguments that a joined rank needs

@@ -8,7 +8,7 @@ import torch
 import syncopate
 from syncopate.horovod.job import global_process_set
 from syncopate.horovod.operations import allgather, broadcast_, broadcast_async_
-from syncopate.torch.lane import is_accelerator
+from syncopate.torch.device.lane import is_accelerator
 
 
 class _Pickler(pickle.Pickler):

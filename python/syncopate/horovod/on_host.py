@@ -2,7 +2,7 @@
 
 import torch
 
-from syncopate.torch.modes import in_callers_modes
+from syncopate.torch.device.thread_modes import in_callers_modes
 
 IN_PLACE = {"allreduce_coalesced", "broadcast"}  # their results replace what they get
 

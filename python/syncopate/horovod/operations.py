@@ -6,8 +6,8 @@ import syncopate
 from syncopate.horovod.compression import Compression
 from syncopate.horovod.job import global_process_set
 from syncopate.horovod.reductions import Average, Sum, as_torch, checked, chosen, scaled
-from syncopate.torch.lane import is_accelerator
-from syncopate.torch.modes import in_callers_modes
+from syncopate.torch.device.lane import is_accelerator
+from syncopate.torch.device.thread_modes import in_callers_modes
 
 
 class Handle:

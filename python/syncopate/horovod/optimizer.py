@@ -7,7 +7,7 @@ import syncopate.torch
 from syncopate.horovod import job
 from syncopate.horovod.compression import Compression
 from syncopate.horovod.reductions import Average, Sum, checked
-from syncopate.torch import parameters
+from syncopate.torch.shared import parameters
 
 
 class DistributedOptimizer(syncopate.torch.DistributedOptimizer):

@@ -16,22 +16,22 @@ if torch.torch_version.TorchVersion(torch.__version__) < "2.1":
     raise ImportError(f"syncopate.torch needs torch 2.1 or later, and its backend 2.14 or later; this is torch {torch.__version__} in "
                       f"{torch.__path__[0]}: pip install 'torch>=2.1'")
 
-from syncopate.torch.backend import Backend
-from syncopate.torch.cached import CachedDataset
-from syncopate.torch.ddp_hook import HookState, hook
-from syncopate.torch.distributed import DistributedDataParallel
-from syncopate.torch.embedding import Embedding
-from syncopate.torch.logging_data import name_backends
-from syncopate.torch.modes import accelerator
-from syncopate.torch.optimizer import DistributedOptimizer
-from syncopate.torch.pictures import PictureDecoder
-from syncopate.torch.planning import plan, profile
-from syncopate.torch.recording import Recorder
-from syncopate.torch.ruled import RuleOptimizer
-from syncopate.torch.served import ServedOptimizer
-from syncopate.torch.sharded import ShardedOptimizer
-from syncopate.torch.sources import ThrottledSource
-from syncopate.torch.work import forward_to_python
+from syncopate.torch.analysis.planning import plan, profile
+from syncopate.torch.analysis.recorder import Recorder
+from syncopate.torch.backend.logging_data import name_backends
+from syncopate.torch.backend.process_group import Backend
+from syncopate.torch.backend.work import forward_to_python
+from syncopate.torch.data.dataset import CachedDataset
+from syncopate.torch.data.pictures import PictureDecoder
+from syncopate.torch.data.sources import ThrottledSource
+from syncopate.torch.ddp.hook import HookState, hook
+from syncopate.torch.ddp.wrapper import DistributedDataParallel
+from syncopate.torch.device.thread_modes import accelerator
+from syncopate.torch.optim.distributed import DistributedOptimizer
+from syncopate.torch.optim.rule_optimizer import RuleOptimizer
+from syncopate.torch.optim.sharded import ShardedOptimizer
+from syncopate.torch.server.embedding import Embedding
+from syncopate.torch.server.optimizer import ServedOptimizer
 
 __all__ = [
     "Backend",

@@ -10,8 +10,8 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor, Shard
 
 import syncopate
-from syncopate.torch import choosing, meeting, parameters, raising
-from syncopate.torch.copies import Copies
+from syncopate.torch.device.copies import Copies
+from syncopate.torch.shared import codec_choice, errors, parameters, rendezvous
 
 
 def compress(model, mesh, *, timeout_s=None, **coding):
@@ -26,7 +26,7 @@ def compress(model, mesh, *, timeout_s=None, **coding):
     `backward`. Raises Misuse for a mesh or model that does not fit.
     """
     _require_hosts(mesh)
-    return ReplicaExchange(_units(model, mesh), mesh, timeout_s, choosing.named(coding))
+    return ReplicaExchange(_units(model, mesh), mesh, timeout_s, codec_choice.named(coding))
 
 
 def _require_hosts(mesh):
@@ -112,13 +112,13 @@ class ReplicaExchange:
     """
 
     def __init__(self, units, mesh, timeout_s, coding):
-        if choosing.candidates(coding.get("codec", "none")):
+        if codec_choice.candidates(coding.get("codec", "none")):
             raise syncopate.Misuse(f"codec={coding['codec']!r}; allowed: one codec, chosen before")
         self._units = units
         local = [(name, parameter.to_local(), unit.dtype) for unit in units for name, parameter in unit.named]
         gradients = [syncopate.Gradient(name, tuple(own.shape) if own.numel() else (1,), _type_of(name, dtype)) for name, own, dtype in local]
         weights = parameters.weights([(name, own) for name, own, _ in local]) if all(own.numel() for _, own, _ in local) else []
-        self.group = meeting.own_group(mesh.get_group(0), timeout_s)
+        self.group = rendezvous.own_group(mesh.get_group(0), timeout_s)
         self._combiner = syncopate.Combiner(self.group, gradients, weights=weights, **coding)
         self.group.barrier()  # a rank whose coding differs is an error on every rank
         self._copies = Copies(self.group.abort, [unit.named[0][1] for unit in units])
@@ -129,7 +129,7 @@ class ReplicaExchange:
     def _combine(self, number, unit, reduced):
         """Return when `reduced` has the average, or the current stream will."""
         if not self._is_in_step:
-            self._is_in_step = raising.call_after_backward(self._end_step)
+            self._is_in_step = errors.call_after_backward(self._end_step)
         if reduced.is_cpu:
             self._combiner.combine(unit.placed(reduced))
             return

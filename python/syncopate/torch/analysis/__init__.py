@@ -1,0 +1,1 @@
+"""What will help and what happened: profiles, plans, and recorded trainings."""

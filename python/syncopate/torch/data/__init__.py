@@ -1,0 +1,1 @@
+"""Data sets that ranks cache together, their sources, and the decoding of pictures."""

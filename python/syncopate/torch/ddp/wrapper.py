@@ -1,0 +1,130 @@
+"""DistributedDataParallel with buckets for the network, a codec, and its state: torch's own, with one import changed."""
+
+import contextlib
+import inspect
+import warnings
+
+import torch
+import torch.distributed as dist
+
+from syncopate.torch.ddp import buckets
+from syncopate.torch.ddp.hook import HookState, hook
+from syncopate.torch.shared import codec_choice
+
+_CODING = ("catalogue", "dense_below", "exchange", "algorithm", "seed")
+_ARGUMENTS = inspect.signature(torch.nn.parallel.DistributedDataParallel)
+_BUCKETS = ("bucket_cap_mb", "bucket_cap_mb_list")
+
+
+class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
+    """torch's DistributedDataParallel, with its arguments; `hook` averages the gradients, in a group of its own.
+
+    codec, catalogue, feedback, dense_below, exchange, algorithm, seed: those of HookState, equal on all ranks. codec="auto:A+B"
+    chooses after a few steps; `choice` says which and why, and so does the logger "syncopate". Buckets then stay those of uncoded
+    gradients. With none among the codecs another one must shorten the step by the share `at_least` (0.05).
+
+    Without `bucket_cap_mb` or `bucket_cap_mb_list` the constructor exchanges vectors of two sizes, and buckets follow from
+    their times, the number of ranks and the model. A warning says when the exchange is so short that nothing can help.
+
+    sample: the module's argument, a tuple of arguments, or a dict of keyword arguments, on every rank. The constructor then
+    measures the backward pass too, and DDP forms the buckets of `policy` ("exact_dp", "mg_wfbp" ...), which differ in size.
+    loss: a function of the output that gives a scalar; by default as `profile`. Before torch 2.11, and with several types of
+    parameters, buckets have equal sizes also with a sample.
+
+    `state_dict()` is torch's. `codec_state()` has what the codec keeps of the gradients, which is this rank's own. A pickle
+    has both, and is loaded into the process group that exists then. `close()` leaves the group.
+    """
+
+    def __init__(self, module, *args, codec="none", feedback="auto", at_least=None, sample=None, loss=None, policy="exact_dp", **options):
+        coding = {"codec": codec, "feedback": feedback} | {name: options.pop(name) for name in _CODING if name in options}
+        coding = codec_choice.named(coding)
+        bound = _ARGUMENTS.bind(module, *args, **options)
+        given = bound.arguments
+        state = HookState(at_least=at_least, **coding)
+        state.attach(module, _process_group(given))
+        dense, coded = _laws(state.group, coding)
+        if dense and not any(given.get(name) for name in _BUCKETS):
+            measuring = None if sample is None else buckets.Measuring(sample, loss, policy)
+            is_rebuilt = not given.get("find_unused_parameters") or bool(given.get("static_graph"))
+            given.update(buckets.sizes(state.group, coded, module, measuring, is_rebuilt=is_rebuilt))
+        super().__init__(*bound.args, **bound.kwargs)
+        self._dense_law, self._is_judged = dense, False
+        self._use(state)
+
+    def _use(self, state):
+        self.hook_state = state
+        self._comm_hooks = []
+        self.register_comm_hook(state, hook)
+
+    @property
+    def choice(self):
+        """The Choice of `codec="auto:A+B"`: codec, predicted_s, reason; None before it is made."""
+        return self.hook_state.choice
+
+    def codec_state(self):
+        """The codec's state on this rank after the last step, for a checkpoint of this rank's own."""
+        return self.hook_state.state_dict()
+
+    def load_codec_state(self, state):
+        """Load what `codec_state()` gave; codec and feedback must be the same."""
+        self.hook_state.load_state_dict(state)
+
+    def close(self):
+        """Leave the group of the hook, on every rank; `module` has the weights. No backward pass may follow."""
+        self.hook_state.close()
+
+    def forward(self, *inputs, **kwargs):
+        """The module's output."""
+        if not self._is_judged and self.hook_state.timeline.is_complete:
+            self._is_judged = True
+            self._judge()
+        with _first_bucket_at_most(self.bucket_bytes_cap):
+            return super().forward(*inputs, **kwargs)
+
+    def _judge(self):
+        """Warn if uncoded gradients, too, would arrive with the end of the backward pass."""
+        if self._dense_law is None or self.hook_state.group.rank != 0 or (self.choice and self.choice.codec != "none"):
+            return
+        step_s, passes_s = self._uncoded_step()
+        exposed_s = step_s - passes_s
+        if exposed_s < codec_choice.WORTH * step_s:
+            warnings.warn(f"the network is fast enough: uncoded gradients delay a step of {1e3 * step_s:.1f} ms by {1e3 * exposed_s:.1f} ms, "
+                          "and no codec or size of buckets can save more", stacklevel=3)
+
+    def _uncoded_step(self):
+        """Seconds with the exchange and without it, which are those of the choice if there is one."""
+        if self.choice:
+            return self.choice.predicted_s["none"], self.choice.passes_s
+        timeline = self.hook_state.timeline
+        ready_s = timeline.ready_s()
+        return codec_choice.finish_s(ready_s, [self._dense_law.seconds(size) for size in timeline.sizes]), ready_s[-1]
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.hook_state.attach(self)
+        self._use(self.hook_state)
+
+
+@contextlib.contextmanager
+def _first_bucket_at_most(size):
+    """torch.compile divides the module as DDP its buckets, and accepts none that are smaller than the first one's default."""
+    before = dist._DEFAULT_FIRST_BUCKET_BYTES
+    dist._DEFAULT_FIRST_BUCKET_BYTES = min(before, size)
+    try:
+        yield
+    finally:
+        dist._DEFAULT_FIRST_BUCKET_BYTES = before
+
+
+def _process_group(given):
+    mesh = given.get("device_mesh")
+    return given.get("process_group") or (mesh.get_group(mesh_dim=0) if mesh is not None else None)
+
+
+def _laws(group, coding):
+    """Those of uncoded gradients and of these; nothing for one rank."""
+    if group.size == 1:
+        return None, None
+    dense = codec_choice.law(group, **codec_choice.with_codec(coding, "none"))
+    is_dense = coding["codec"] == "none" or codec_choice.candidates(coding["codec"])
+    return dense, dense if is_dense else codec_choice.law(group, **coding)

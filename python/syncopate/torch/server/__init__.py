@@ -1,0 +1,1 @@
+"""Training with a parameter server: an optimizer whose steps servers make, and embeddings whose rows lie on servers."""
