@@ -17,6 +17,7 @@ from conftest import BOUND_S, outcomes
 import syncopate
 from syncopate.torch import CachedDataset, PictureDecoder, ThrottledSource
 from syncopate.torch.data.sources import FolderSource, TarSource
+from syncopate.torch.shared import rendezvous
 from syncopate.torch.shared.threads import Threads
 
 

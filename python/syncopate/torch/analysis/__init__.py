@@ -1,1 +1,1 @@
-"""What will help and what happened: profiles, plans, and recorded trainings."""
+"""Profiles and plans that predict the gain of an exchange, and recorders of trainings."""
