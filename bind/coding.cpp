@@ -2,11 +2,15 @@
 #include "coding.hpp"
 
 #include <nanobind/operators.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <tuple>
+
+#include "syncopate/tooling/settings.hpp"
 
 namespace syncopate::bind {
 
@@ -58,6 +62,17 @@ SavedCodecState saved_of(const std::string& codec, std::uint64_t steps, int rank
 }
 
 void bind_coding(nb::module_& module) {
+  module.def(
+      "coding_settings",
+      [] {
+        std::map<std::string, std::map<std::string, std::string>> all;
+        for (const auto& setting : coding_settings())
+          all[std::string(setting.name)] = {{"allowed", std::string(setting.values)},
+                                            {"default", setting.text({})},
+                                            {"meaning", std::string(setting.meaning)}};
+        return all;
+      },
+      "The settings of codecs and their feedback by name, each with what is allowed, its default and its meaning.");
   nb::class_<Tensor>(module, "Gradient", "One gradient tensor: a unique name, its shape, and its type (\"f32\" ...).")
       .def(
           "__init__",

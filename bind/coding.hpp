@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "array.hpp"
+#include "component/catalogue.hpp"
 #include "syncopate/synchronizer.hpp"
 
 namespace syncopate::bind {
@@ -24,6 +25,36 @@ struct Feedback {
     return all;
   }
 };
+
+/// The keyword arguments of Python that CodingOptions are made of.
+struct CodingGiven {
+  Given<PythonCodec> codec;
+  Feedback feedback;
+  std::size_t dense_below;
+  std::uint64_t seed;
+
+  [[nodiscard]] CodingOptions options(CatalogueChosen& catalogue) const {
+    return {catalogue.name(codec), feedback.options(), dense_below, seed};
+  }
+};
+
+/// A function with the arguments of `f` but its first, which are followed by those of CodingGiven.
+template <class Result, class... Args>
+auto with_coding(Result (*f)(const CodingGiven&, Args...)) {
+  return [f](Args... args, const Given<PythonCodec>& codec, const Feedback& feedback, std::size_t dense_below,
+             std::uint64_t seed) -> Result {
+    return f({codec, feedback, dense_below, seed}, std::forward<Args>(args)...);
+  };
+}
+
+/// `define(f, names..., the names and defaults of the coding)`.
+template <class Define, class Function>
+auto define_with_coding(const Define& define, Function* f) {
+  using namespace nb::literals;
+  const CodingOptions usual;
+  return define(with_coding(f), "codec"_a = usual.codec, "feedback"_a = Feedback{}, "dense_below"_a = usual.dense_below,
+                "seed"_a = usual.seed);
+}
 
 /// One gradient tensor, with the shape that its array has.
 struct Tensor {

@@ -32,7 +32,7 @@ using Placed = std::vector<std::pair<std::size_t, nb::object>>;
 /// A combiner with what it must not outlive. Used and destroyed with the GIL.
 class Combining final {
  public:
-  Combining(const Membership& membership, const std::vector<Tensor>& tensors, SynchronizerOptions options,
+  Combining(const Membership& membership, const std::vector<Tensor>& tensors, CombinerOptions options,
             std::vector<Array> weights, std::shared_ptr<std::vector<nb::object>> components)
       : group_(membership.group()),
         signals_(membership.signals()),
@@ -90,32 +90,29 @@ class Combining final {
   std::unique_ptr<Combiner> own_;
 };
 
+void make_combiner(const CodingGiven& coding, Combining* self, const Membership& group,
+                   const std::vector<Tensor>& gradients, const std::string& exchange, const std::string& algorithm,
+                   const std::vector<nb::object>& weights, const CatalogueGiven& catalogue) {
+  CatalogueChosen chosen(catalogue);
+  CombinerOptions options{.coding = coding.options(chosen), .exchange = exchange, .algorithm = algorithm};
+  options.catalogue = chosen.catalogue();
+  std::vector<Array> arrays;
+  for (const nb::object& weight : weights) arrays.push_back(array_of(weight, {}, "weights"));
+  new (self) Combining(group, gradients, std::move(options), std::move(arrays), chosen.entries());
+}
+
 }  // namespace
 
 void bind_combiner(nb::module_& module) {
-  nb::class_<Combining>(module, "Combiner", kDoc)
-      .def(
-          "__init__",
-          [](Combining* self, const Membership& group, const std::vector<Tensor>& gradients,
-             const Given<PythonCodec>& codec, const std::string& exchange, const std::string& algorithm,
-             const Feedback& feedback, std::size_t dense_below, std::uint64_t seed,
-             const std::vector<nb::object>& weights, const CatalogueGiven& catalogue) {
-            CatalogueChosen chosen(catalogue);
-            SynchronizerOptions options{.codec = chosen.name(codec),
-                                        .feedback = feedback.options(),
-                                        .dense_below = dense_below,
-                                        .exchange = exchange,
-                                        .algorithm = algorithm,
-                                        .seed = seed};
-            options.catalogue = chosen.catalogue();
-            std::vector<Array> arrays;
-            for (const nb::object& weight : weights) arrays.push_back(array_of(weight, {}, "weights"));
-            new (self) Combining(group, gradients, std::move(options), std::move(arrays), chosen.entries());
-          },
-          "group"_a, "gradients"_a, nb::kw_only(), "codec"_a = "none", "exchange"_a = "allreduce",
-          "algorithm"_a = "auto", "feedback"_a = Feedback{}, "dense_below"_a = 4096, "seed"_a = 0,
-          "weights"_a = std::vector<nb::object>{}, "catalogue"_a = CatalogueGiven{})
-      .def("combine", &Combining::combine, "bucket"_a,
+  nb::class_<Combining> type(module, "Combiner", kDoc);
+  define_with_coding(
+      [&](auto make, auto... coding) {
+        type.def("__init__", make, "group"_a, "gradients"_a, nb::kw_only(), "exchange"_a = "allreduce",
+                 "algorithm"_a = "auto", "weights"_a = std::vector<nb::object>{}, "catalogue"_a = CatalogueGiven{},
+                 coding...);
+      },
+      make_combiner);
+  type.def("combine", &Combining::combine, "bucket"_a,
            "Return when the arrays of these (index of the gradient, array) hold their average over the ranks.")
       .def("encode", &Combining::encode, "bucket"_a,
            "The first phase of `combine`, for two threads: one calls encode and decode, another exchange. Each phase "

@@ -223,43 +223,43 @@ void bind_step(nb::class_<Averaging>& type) {
           "statistics", [](const Averaging& self) { return self.own().statistics(); }, "Costs of the last step.");
 }
 
+void make_synchronizer(const CodingGiven& coding, Averaging* self, const Membership& group,
+                       std::vector<Tensor> gradients, const Given<PythonPolicy>& policy, const std::string& exchange,
+                       const std::string& algorithm, std::size_t fusion_bytes, bool zero_missing, double clip_norm,
+                       const std::vector<nb::object>& weights, const UpdateGiven& update, int broadcast_every,
+                       const CatalogueGiven& catalogue) {
+  CatalogueChosen chosen(catalogue);
+  SynchronizerOptions options{.policy = chosen.name(policy),
+                              .fusion_bytes = fusion_bytes,
+                              .coding = coding.options(chosen),
+                              .exchange = exchange,
+                              .algorithm = algorithm,
+                              .zero_missing = zero_missing,
+                              .clip_norm = clip_norm,
+                              .broadcast_every = broadcast_every};
+  options.catalogue = chosen.catalogue();
+  std::vector<Array> arrays;
+  for (const nb::object& weight : weights) arrays.push_back(array_of(weight, {}, "weights"));
+  Held kept{.weights = std::move(arrays), .components = chosen.entries()};
+  if (const auto* const function = std::get_if<nb::callable>(&update)) kept.update = held(*function);
+  if (auto* const* const optimizer = std::get_if<Optimizing*>(&update)) kept.optimizer = nb::find(*optimizer);
+  new (self) Averaging(group, std::move(gradients), std::move(options), std::move(kept));
+}
+
 }  // namespace
 
 void bind_synchronizer(nb::module_& module) {
   bind_values(module);
   nb::class_<Averaging> type(module, "Synchronizer", nb::type_slots(kSlots), nb::is_weak_referenceable(), kDoc);
-  type.def(
-      "__init__",
-      [](Averaging* self, const Membership& group, std::vector<Tensor> gradients, const Given<PythonPolicy>& policy,
-         const Given<PythonCodec>& codec, const std::string& exchange, const std::string& algorithm,
-         const Feedback& feedback, std::size_t fusion_bytes, std::size_t dense_below, bool zero_missing,
-         double clip_norm, std::uint64_t seed, const std::vector<nb::object>& weights, const UpdateGiven& update,
-         int broadcast_every, const CatalogueGiven& catalogue) {
-        CatalogueChosen chosen(catalogue);
-        SynchronizerOptions options{.policy = chosen.name(policy),
-                                    .fusion_bytes = fusion_bytes,
-                                    .codec = chosen.name(codec),
-                                    .feedback = feedback.options(),
-                                    .dense_below = dense_below,
-                                    .exchange = exchange,
-                                    .algorithm = algorithm,
-                                    .zero_missing = zero_missing,
-                                    .clip_norm = clip_norm,
-                                    .seed = seed,
-                                    .broadcast_every = broadcast_every};
-        options.catalogue = chosen.catalogue();
-        std::vector<Array> arrays;
-        for (const nb::object& weight : weights) arrays.push_back(array_of(weight, {}, "weights"));
-        Held kept{.weights = std::move(arrays), .components = chosen.entries()};
-        if (const auto* const function = std::get_if<nb::callable>(&update)) kept.update = held(*function);
-        if (auto* const* const optimizer = std::get_if<Optimizing*>(&update)) kept.optimizer = nb::find(*optimizer);
-        new (self) Averaging(group, std::move(gradients), std::move(options), std::move(kept));
+  define_with_coding(
+      [&](auto make, auto... coding) {
+        type.def("__init__", make, "group"_a, "gradients"_a, nb::kw_only(), "policy"_a = "fusion",
+                 "exchange"_a = "allreduce", "algorithm"_a = "auto", "fusion_bytes"_a = 0, "zero_missing"_a = false,
+                 "clip_norm"_a = 0.0, "weights"_a = std::vector<nb::object>{}, "update"_a.none() = nb::none(),
+                 "broadcast_every"_a = 5, "catalogue"_a = CatalogueGiven{}, coding..., nb::call_policy<RememberedNew>(),
+                 "`gradients` in the order of the forward pass.");
       },
-      "group"_a, "gradients"_a, nb::kw_only(), "policy"_a = "fusion", "codec"_a = "none", "exchange"_a = "allreduce",
-      "algorithm"_a = "auto", "feedback"_a = Feedback{}, "fusion_bytes"_a = 0, "dense_below"_a = 4096,
-      "zero_missing"_a = false, "clip_norm"_a = 0.0, "seed"_a = 0, "weights"_a = std::vector<nb::object>{},
-      "update"_a.none() = nb::none(), "broadcast_every"_a = 5, "catalogue"_a = CatalogueGiven{},
-      nb::call_policy<RememberedNew>(), "`gradients` in the order of the forward pass.");
+      make_synchronizer);
   bind_step(type);
   bind_saving(type);
 }

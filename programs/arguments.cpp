@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <optional>
+#include <ranges>
 #include <sstream>
 
 #include "syncopate/error.hpp"
@@ -192,6 +193,26 @@ CLI::Validator one_of(std::string what, std::vector<std::string_view> names) {
             return std::ranges::find(names, text) != names.end() ? std::string() : unknown_name(what, text, names);
           },
           allowed};
+}
+
+CLI::Validator allowed(std::string_view name, const AllowedValues& allowed, std::string_view values) {
+  using Kind = AllowedValues::Kind;
+  switch (allowed.kind) {
+    case Kind::listed: {
+      std::vector<std::string_view> names;
+      for (const auto each : std::views::split(values, std::string_view(", ")))
+        names.emplace_back(each.begin(), each.end());
+      return one_of(std::string(name.substr(2)), std::move(names));
+    }
+    case Kind::whole:
+      return detail::whole({static_cast<std::int64_t>(allowed.low), allowed.high, false});
+    case Kind::real:
+      return allowed.high == AllowedValues::kMost
+                 ? not_negative()
+                 : detail::real(static_cast<double>(allowed.low), static_cast<double>(allowed.high));
+    default:
+      return {};
+  }
 }
 
 std::string unknown_word(const std::string& what, const std::string& word, const std::vector<std::string>& allowed) {

@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "syncopate/tooling/allowed_values.hpp"
+
 namespace syncopate::tools {
 
 namespace detail {
@@ -50,6 +52,8 @@ template <class Number>
 [[nodiscard]] CLI::Validator input_file();
 /// One of these names; `what` they name stands in the error text.
 [[nodiscard]] CLI::Validator one_of(std::string what, std::vector<std::string_view> names);
+/// The allowed values of a setting; `values` are those of a list.
+[[nodiscard]] CLI::Validator allowed(std::string_view name, const AllowedValues& allowed, std::string_view values);
 /// The names of enumerators.
 template <class Enum, std::size_t count>
 [[nodiscard]] std::vector<std::string_view> names_of(const Enum (&enumerators)[count]) {

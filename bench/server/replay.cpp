@@ -103,7 +103,7 @@ class Model final {
   void connect() {
     WorkerOptions options = worker_from_environment();
     options.consistency = replayed_.consistency;
-    options.codec = replayed_.codec;
+    options.coding.codec = replayed_.codec;
     options.answers = replayed_.answers;
     options.placement = replayed_.placement;
     options.optimizer = "sgd";

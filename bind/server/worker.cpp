@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bind.hpp"
+#include "coding.hpp"
 #include "component/catalogue.hpp"
 #include "remembered.hpp"
 #include "seconds.hpp"
@@ -31,12 +32,10 @@ constexpr const char* kConnectDoc =
     "SYNCOPATE_SERVERS, _RANK and _SIZE, which `syncopate run --servers` sets, and the timeout from _TIMEOUT_MS. "
     "placement, consistency, codec, answers, optimizer: names from `syncopate info`, with their parameters "
     "(\"ssp:3\"), or components of your own; catalogue: those that a name with a parameter means. codec codes the "
-    "updates, answers the servers' answers. feedback: \"auto\", \"none\", \"residual\" or \"momentum\" (the "
-    "optimizer's momentum is accumulated before the codec selects). local_clip > 0 scales the gradient of a table that "
-    "is coded to this L2 norm at most. The density of a sparse codec falls from "
-    "warmup_density to its own during the first warmup_steps steps. "
-    "dense_below: smaller tables are not coded. seed: for codecs that use random numbers. hyperparameters: of the "
-    "optimizer, by name. timeout_s: how long servers may be unreachable before a call raises PeerLost, and how long a "
+    "updates, answers the servers' answers. feedback: its kind, or a Feedback, whose gradients are those of tables; "
+    "with \"momentum\" the optimizer's momentum is accumulated before the codec selects. Small tables are "
+    "not coded. hyperparameters: of the optimizer, by "
+    "name. timeout_s: how long servers may be unreachable before a call raises PeerLost, and how long a "
     "call waits for their answers (120). access: by default access_from_environment().\n\n"
     "Raises Misuse, PeerLost, Unauthorized, Mismatch.";
 
@@ -73,47 +72,40 @@ WorkerOptions options_of(const std::optional<std::vector<std::string>>& servers,
   return options;
 }
 
+Working connect(const CodingGiven& coding, const std::optional<std::vector<std::string>>& servers,
+                std::optional<std::size_t> worker, std::optional<std::size_t> workers,
+                const Given<PythonPlacement>& placement, const Given<PythonConsistency>& consistency,
+                const Given<PythonCodec>& answers, const Given<PythonRule>& optimizer,
+                const nb::typed<nb::dict, std::string, double>& rule_options, Seconds timeout_s,
+                const std::optional<JobAccess>& access, const CatalogueGiven& catalogue) {
+  WorkerOptions options = options_of(servers, worker, workers, access);
+  CatalogueChosen chosen(catalogue);
+  options.placement = chosen.name(placement);
+  options.consistency = chosen.name(consistency);
+  options.coding = coding.options(chosen);
+  options.answers = chosen.name(answers);
+  options.optimizer = chosen.name(optimizer);
+  options.catalogue = chosen.catalogue();
+  for (const auto& [name, value] : rule_options)
+    options.hyperparameters.emplace_back(nb::cast<std::string>(name), nb::cast<double>(value));
+  if (const auto timeout = milliseconds(timeout_s, "timeout_s")) options.timeout = *timeout;
+  auto signals = std::make_shared<Signals>();
+  options.while_waiting = [signals] { signals->look(); };
+  auto connected = made_on_own_thread([options, kept = chosen.entries()] { return TableWorker::connect(options); });
+  return Working(std::move(connected), chosen.entries(), options, std::move(signals));
+}
+
 void bind_connect(nb::class_<Working>& type) {
   const WorkerOptions usual;
-  type.def_static(
-      "connect",
-      [](const std::optional<std::vector<std::string>>& servers, std::optional<std::size_t> worker,
-         std::optional<std::size_t> workers, const Given<PythonPlacement>& placement,
-         const Given<PythonConsistency>& consistency, const Given<PythonCodec>& codec, const std::string& feedback,
-         double local_clip, double warmup_density, std::uint64_t warmup_steps, const Given<PythonCodec>& answers,
-         std::size_t dense_below, std::uint64_t seed, const Given<PythonRule>& optimizer,
-         const nb::typed<nb::dict, std::string, double>& rule_options, Seconds timeout_s,
-         const std::optional<JobAccess>& access, const CatalogueGiven& catalogue) {
-        WorkerOptions options = options_of(servers, worker, workers, access);
-        CatalogueChosen chosen(catalogue);
-        options.placement = chosen.name(placement);
-        options.consistency = chosen.name(consistency);
-        options.codec = chosen.name(codec);
-        options.feedback = feedback_named(feedback);
-        options.local_clip = local_clip;
-        options.warmup_density = warmup_density;
-        options.warmup_steps = warmup_steps;
-        options.answers = chosen.name(answers);
-        options.dense_below = dense_below;
-        options.seed = seed;
-        options.optimizer = chosen.name(optimizer);
-        options.catalogue = chosen.catalogue();
-        for (const auto& [name, value] : rule_options)
-          options.hyperparameters.emplace_back(nb::cast<std::string>(name), nb::cast<double>(value));
-        if (const auto timeout = milliseconds(timeout_s, "timeout_s")) options.timeout = *timeout;
-        auto signals = std::make_shared<Signals>();
-        options.while_waiting = [signals] { signals->look(); };
-        auto connected =
-            made_on_own_thread([options, kept = chosen.entries()] { return TableWorker::connect(options); });
-        return Working(std::move(connected), chosen.entries(), options, std::move(signals));
+  define_with_coding(
+      [&](auto make, auto... coding) {
+        type.def_static("connect", make, nb::kw_only(), "servers"_a = nb::none(), "worker"_a = nb::none(),
+                        "workers"_a = nb::none(), "placement"_a = usual.placement, "consistency"_a = usual.consistency,
+                        "answers"_a = usual.answers, "optimizer"_a = usual.optimizer, "hyperparameters"_a = nb::dict(),
+                        "timeout_s"_a = nb::none(), "access"_a = nb::none(), "catalogue"_a = CatalogueGiven{},
+                        coding..., nb::call_policy<Remembered>(), kConnectDoc);
       },
-      nb::kw_only(), "servers"_a = nb::none(), "worker"_a = nb::none(), "workers"_a = nb::none(),
-      "placement"_a = usual.placement, "consistency"_a = usual.consistency, "codec"_a = usual.codec,
-      "feedback"_a = std::string(name_of(usual.feedback)), "local_clip"_a = usual.local_clip,
-      "warmup_density"_a = usual.warmup_density, "warmup_steps"_a = usual.warmup_steps, "answers"_a = usual.answers,
-      "dense_below"_a = usual.dense_below, "seed"_a = usual.seed, "optimizer"_a = usual.optimizer,
-      "hyperparameters"_a = nb::dict(), "timeout_s"_a = nb::none(), "access"_a = nb::none(),
-      "catalogue"_a = CatalogueGiven{}, nb::call_policy<Remembered>(), kConnectDoc);
+      connect);
 }
 
 void bind_tables(nb::class_<Working>& type) {

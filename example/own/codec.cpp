@@ -54,5 +54,5 @@ constexpr Codec kTurns = {
 
 int main() {
   if (!holds(check_codec(kTurns))) return 1;
-  return train_on_ranks({.catalogue = Catalogue::standard().with(kTurns), .codec = "turns:4", .dense_below = 0});
+  return train_on_ranks({.catalogue = Catalogue::standard().with(kTurns), .coding = {.codec = "turns:4"}});
 }

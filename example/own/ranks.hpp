@@ -10,12 +10,12 @@
 
 #include "syncopate/syncopate.hpp"
 
-/// Rank r pulls the 64 weights of two modules towards r, so that training ends at the mean of the ranks: 1.5. Returns
+/// Rank r pulls the weights of two modules towards r, so that training ends at the mean of the ranks: 1.5. Returns
 /// an exit status.
 inline int train_on_ranks(const syncopate::SynchronizerOptions& options,
                           const syncopate::OptimizerOptions& optimizer = {.rule = "momentum"}) {
   constexpr const char* kNames[] = {"first.weight", "first.bias", "last.weight", "last.bias"};
-  constexpr std::size_t kLayers = std::size(kNames), kElements = 16;
+  constexpr std::size_t kLayers = std::size(kNames), kElements = 4096;
   const auto train = [&](syncopate::Group& group) {
     std::vector<float> weights[kLayers];
     std::vector<syncopate::Gradient> gradients;

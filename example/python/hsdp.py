@@ -18,16 +18,16 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 dist.init_process_group("cpu:gloo,cuda:nccl" if device == "cuda" else "gloo")
 mesh = init_device_mesh(device, (given.hosts, dist.get_world_size() // given.hosts), mesh_dim_names=("host", "rank"))
 torch.manual_seed(0)
-net = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(3)]).to(device)
+net = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(128, 128), torch.nn.Tanh()) for _ in range(3)]).to(device)
 for block in net:
     fully_shard(block, mesh=mesh["rank"])  # NCCL or Gloo reduces and gathers within a host
 fully_shard(net, mesh=mesh["rank"])
-exchange = fsdp.compress(net, mesh, codec=given.codec, dense_below=0)  # between hosts
+exchange = fsdp.compress(net, mesh, codec=given.codec)  # between hosts
 
 optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
 drawn = torch.Generator().manual_seed(dist.get_rank())
 for _ in range(60):
-    values = torch.randn(64, 64, generator=drawn).to(device)
+    values = torch.randn(64, 128, generator=drawn).to(device)
     loss = (net(values) - values.roll(1, 1)).square().mean()
     optimizer.zero_grad()
     loss.backward()

@@ -7,7 +7,7 @@ import outcome
 
 import syncopate
 
-SHAPES, STEPS, BATCH, RATE = {"hidden": (64, 256), "output": (256, 10)}, 20, 64, 0.2
+SHAPES, STEPS, BATCH, RATE = {"hidden": (64, 256), "output": (256, 16)}, 20, 64, 0.2
 
 
 def loss_of(weights, samples, teacher):
@@ -19,7 +19,7 @@ def train(group):
     """Train on this rank's own samples, whose labels come from a fixed network."""
     weights, teacher = ({name: jax.random.normal(jax.random.key(seed), shape) / 9 for name, shape in SHAPES.items()} for seed in (0, 1))
     parts = [syncopate.Gradient(*part) for part in SHAPES.items()]
-    synchronizer = syncopate.Synchronizer(group, parts, codec="topk:0.05", dense_below=0, feedback="residual")
+    synchronizer = syncopate.Synchronizer(group, parts, codec="topk:0.05", feedback="residual")
     averages = [numpy.from_dlpack(synchronizer.gradient(i)) for i in range(len(SHAPES))]
     passes, sent, losses = jax.jit(jax.value_and_grad(loss_of)), group.traffic_bytes[0], []
     for step in range(STEPS):

@@ -5,12 +5,25 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "syncopate/catalogue.hpp"
+#include "syncopate/coding.hpp"
 #include "syncopate/group.hpp"
 #include "syncopate/synchronizer.hpp"
 
 namespace syncopate {
+
+struct CombinerOptions {
+  Catalogue catalogue{};  ///< where codecs are looked up; every rank needs the same entries
+  CodingOptions coding{};
+  std::string exchange = "allreduce";  ///< a name from shelf sync/exchange, which ends with gradients
+  std::string algorithm = "auto";      ///< collective algorithm
+  /// weights[i]: the weights of gradient i, for codecs that weigh gradients by them (importance); others ignore them.
+  std::vector<Buffer> weights{};
+  Trace* trace = nullptr;  ///< receives a span per bucket; must outlive the combiner
+};
 
 /// The memory of one gradient; the count equals the gradient's, and so does the type, or it is Combiner::casts_to.
 struct PlacedGradient {
@@ -25,10 +38,8 @@ struct PlacedGradient {
 /// on their order; `Group::split` returns a group without other operations.
 class Combiner final {
  public:
-  /// Uses only these options: catalogue, codec, feedback, dense_below, exchange, algorithm, seed, weights, trace.
-  /// `exchange` must end with gradients. `clip_norm` and `zero_missing` must be off, because they need all gradients.
   /// Throws as Synchronizer does.
-  Combiner(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options = {});
+  Combiner(Group& group, std::vector<Gradient> gradients, const CombinerOptions& options = {});
   ~Combiner();
   Combiner(const Combiner&) = delete;
   Combiner& operator=(const Combiner&) = delete;

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "syncopate/catalogue.hpp"
+#include "syncopate/coding.hpp"
 #include "syncopate/dtype.hpp"
-#include "syncopate/feedback.hpp"
 #include "syncopate/group.hpp"
 #include "syncopate/log.hpp"
 #include "syncopate/server_checkpoint.hpp"
@@ -116,21 +116,14 @@ struct WorkerOptions {
   std::size_t worker = 0, workers = 1;
   std::string placement = "uniform";  ///< a name from shelf server/placement
   std::string consistency = "bsp";    ///< a name from shelf server/consistency, with its parameter: "ssp:3"
-  /// `codec`: codec of the updates, a name from shelf compress/codec with its parameter; each of its packets must be
-  /// decodable without others.
-  std::string codec = "none";
-  /// momentum: the momentum of the optimizer (momentum or nesterov) is accumulated before the codec selects; in
-  /// lockstep in the codec's state, else in the worker's own optimizer, whose velocity becomes zero where something was
-  /// sent.
-  FeedbackKind feedback = FeedbackKind::automatic;
-  double local_clip = 0;           ///< FeedbackOptions::clip_norm, for the gradient of a whole table
-  double warmup_density = 0;       ///< FeedbackOptions::warmup_density
-  std::uint64_t warmup_steps = 0;  ///< FeedbackOptions::warmup_steps
+  /// Coding of the updates, for which tables are the gradients; each packet of the codec must be decodable without
+  /// others. Feedback momentum: the optimizer's momentum (that of momentum or nesterov, and not FeedbackOptions') is
+  /// accumulated before the codec selects; in lockstep in the codec's state, else in the worker's own optimizer, whose
+  /// velocity becomes zero where something was sent.
+  CodingOptions coding{};
   /// Codec of the servers' answers. All workers decode the same packets; later packets carry what earlier ones left
   /// out. `finish` delivers the exact weights.
   std::string answers = "none";
-  std::size_t dense_below = 4096;                                 ///< smaller tables are not coded
-  std::uint64_t seed = 0;                                         ///< for codecs that use random numbers
   std::string optimizer = "momentum";                             ///< a name from shelf optim/rule
   std::vector<std::pair<std::string, double>> hyperparameters{};  ///< as in OptimizerOptions
   /// How long servers may be unreachable, at the start and later, before a call throws PeerLost; also how long a call

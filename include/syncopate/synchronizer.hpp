@@ -13,8 +13,8 @@
 
 #include "syncopate/catalogue.hpp"
 #include "syncopate/cluster.hpp"
+#include "syncopate/coding.hpp"
 #include "syncopate/dtype.hpp"
-#include "syncopate/feedback.hpp"
 #include "syncopate/group.hpp"
 #include "syncopate/plan.hpp"
 #include "syncopate/trace.hpp"
@@ -27,7 +27,7 @@ struct Gradient {
   std::size_t elements = 0;
   DType dtype = DType::f32;
   std::size_t rows = 0;  ///< rows of the tensor as a matrix, for codecs that use it; 0: a vector of `elements` rows
-  std::string codec{};   ///< the gradient's own; empty: SynchronizerOptions::codec
+  std::string codec{};   ///< the gradient's own; empty: that of SynchronizerOptions::coding
   /// For predictions only: the share of its elements that a codec with a fixed threshold sends, such as a run's
   /// Synchronizer::sent_shares; 0: not known.
   double density = 0;
@@ -54,14 +54,11 @@ struct SynchronizerOptions {
   /// fifth, the ranks measure and plan again, and then check half as often.
   int check_every = 32;
   std::size_t fusion_bytes = 0;  ///< size at which the fusion policy closes a bucket; 0: from model and ranks
-  std::string codec = "none";    ///< a name from shelf compress/codec, with its parameter: "name:parameter"
-  FeedbackOptions feedback;
-  std::size_t dense_below = 4096;      ///< smaller gradients are sent as they are, unless the codec only rounds
+  CodingOptions coding{};
   std::string exchange = "allreduce";  ///< a name from shelf sync/exchange
   std::string algorithm = "auto";      ///< collective algorithm
   bool zero_missing = false;           ///< a gradient that never became ready counts as zero; otherwise it is an error
-  double clip_norm = 0;    ///< > 0: scale the averaged gradients so that their global L2 norm is at most this
-  std::uint64_t seed = 0;  ///< for codecs that use random numbers
+  double clip_norm = 0;  ///< > 0: scale the averaged gradients so that their global L2 norm is at most this
   /// With more than one processor, a separate thread encodes the next bucket and decodes the previous one during the
   /// current exchange. Off: the communication thread does both in turn, for comparison. Results are bitwise equal.
   bool code_ahead = true;
@@ -103,8 +100,9 @@ struct CodecChoice {
 /// Returns the cost of an exchange of up to `bytes` bytes under a law, as `exchange_cost` (predict.hpp) does for a
 /// cluster.
 using ExchangeCostOf = std::function<ExchangeCost(const ExchangeLaw& law, std::uint64_t bytes)>;
-/// For every bucket of these options' policy, in forward order, the cheapest of codec_ways(options.codec). Throws
-/// Misuse as exchange_law does, for a policy that weighs times, and for a codec whose coding times the cluster lacks.
+/// For every bucket of these options' policy, in forward order, the cheapest of codec_ways(options.coding.codec).
+/// Throws Misuse as exchange_law does, for a policy that weighs times, and for a codec whose coding times the cluster
+/// lacks.
 [[nodiscard]] std::vector<CodecChoice> choose_codecs(std::span<const Gradient> gradients,
                                                      const SynchronizerOptions& options, const Cluster& cluster,
                                                      const ExchangeCostOf& cost_of);

@@ -33,7 +33,7 @@ void check_servers(const Options& o) {
   require_entry("consistency", o.consistency.substr(0, o.consistency.find(':')));
   require_entry("placement", o.placement);
   require_entry("codec", o.answers.substr(0, o.answers.find(':')));
-  require(o.cluster.empty() && codec_ways(o.codec).size() == 1,
+  require(o.cluster.empty() && codec_ways(o.coding.codec).size() == 1,
           "--cluster and --codec auto:... with --exchange parameter_server; allowed: without --cluster, one codec");
 }
 
@@ -51,9 +51,9 @@ void check_optimizer(const Options& o) {
   const bool sgd = o.optimizer == "sgd", resting = o.momentum == 0.0;
   require(!o.nesterov || sgd, "--nesterov with --optimizer {}; allowed: with sgd", o.optimizer);
   require(!o.nesterov || !resting, "--nesterov needs a --momentum above 0");
-  require(o.feedback.kind != FeedbackKind::momentum || sgd,
+  require(o.coding.feedback.kind != FeedbackKind::momentum || sgd,
           "--feedback momentum with --optimizer {}; allowed: with sgd", o.optimizer);
-  require(o.feedback.kind != FeedbackKind::momentum || !resting,
+  require(o.coding.feedback.kind != FeedbackKind::momentum || !resting,
           "--feedback momentum without momentum; allowed: with a --momentum above 0");
   require_allowed(optimizer_options(o));
   require(!o.share_norms || is_layer_wise(optimizer_options(o).rule),
@@ -98,7 +98,7 @@ void check(const Options& o) {
   require(o.profile.empty() || o.steps.value_or(kProfiledSteps) >= kProfiledSteps,
           "--steps {} with --profile; allowed: {} or more", o.steps.value_or(0), kProfiledSteps);
   require_entry("policy", o.policy);
-  for (const std::string& way : codec_ways(o.codec)) require_entry("codec", way.substr(0, way.find(':')));
+  for (const std::string& way : codec_ways(o.coding.codec)) require_entry("codec", way.substr(0, way.find(':')));
   if (!o.is_served()) require_entry("exchange", o.exchange);
   if (o.algorithm != "auto") require_entry("algorithm", o.algorithm);
   check_optimizer(o);

@@ -10,6 +10,7 @@
 #include "recipe/part.hpp"
 #include "recipe/recipe_options.hpp"
 #include "require.hpp"
+#include "syncopate/tooling/settings.hpp"
 #include "syncopate/tooling/standard_streams.hpp"
 #include "syncopate/tooling/units.hpp"
 #include "syncopate/version.hpp"
@@ -33,29 +34,17 @@ Slowness slowness_of(const std::string& text) {
   return slow;
 }
 
-void add_codec(CLI::App& app, Options& o) {
-  app.add_option("--codec", o.codec, "codec of gradients: NAME, NAME:PARAMETER (`syncopate info`) or auto:A+B")
-      ->capture_default_str();
+/// The settings of the table that have an option.
+void add_coding(CLI::App& app, Options& o) {
+  for (const auto& setting : coding_settings()) {
+    if (setting.flag.empty()) continue;
+    app.add_option_function<std::string>(
+           std::string(setting.flag), [&o, &setting](const std::string& text) { setting.read(o.coding, text); },
+           std::string(setting.meaning))
+        ->check(tools::allowed(setting.flag, setting.allowed, setting.values))
+        ->default_str(setting.text({}));
+  }
   app.add_flag("--force", o.force, "with --cluster: use the codec even if it is predicted to be slower than none");
-  app.add_option_function<std::string>(
-         "--feedback", [&o](const std::string& name) { o.feedback.kind = feedback_named(name); },
-         "treatment of values that a codec leaves out: none, residual, momentum (accumulated before the selection), "
-         "or auto (residual where it is sound)")
-      ->check(tools::one_of("feedback", tools::names_of(kFeedbackKinds)))
-      ->default_str("auto");
-  app.add_option("--warmup-density", o.feedback.warmup_density,
-                 "sparse codecs: density of the first step; needs --warmup-steps")
-      ->check(between(0.0, 1.0));
-  app.add_option("--warmup-steps", o.feedback.warmup_steps, "steps until the density has fallen to the codec's own")
-      ->check(at_least(kOne));
-  app.add_option(
-         "--local-clip", o.local_clip,
-         "with feedback: largest L2 norm of each coded gradient, before it is accumulated; 0: any (default: with "
-         "feedback momentum the model's --clip times sqrt(ranks))")
-      ->check(not_negative());
-  app.add_option("--dense-below", o.dense_below, "gradients with fewer elements are not encoded")
-      ->check(at_least(kNone))
-      ->capture_default_str();
 }
 
 void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
@@ -141,7 +130,10 @@ void add_optimizer(CLI::App& app, Options& o) {
       ->check(at_least(kNone))
       ->delimiter(',');
   app.add_option("--decay", o.decay)->capture_default_str()->check(not_negative());
-  app.add_option("--clip", o.clip, "largest global L2 norm of the gradient; 0: any (default: the model's)")
+  app.add_option(
+         "--clip", o.clip,
+         "largest global L2 norm of the gradient; 0: any (default: the model's; with --feedback momentum it is instead "
+         "--local-clip's default, times sqrt(ranks))")
       ->check(not_negative());
 }
 
@@ -222,7 +214,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
   add_model_options(app, options);
   add_recipe_option(app, options);
   add_exchange(app, options, fusion_bytes);
-  add_codec(app, options);
+  add_coding(app, options);
   add_amounts(app, options);
   add_optimizer(app, options);
   add_results(app, options);
@@ -237,6 +229,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
     throw Misuse(fmt::format("{} (--help lists the options)", tools::refusal_of(app, error)));
   }
   options.fusion_bytes = parse_bytes(fusion_bytes);
+  options.is_clip_given = app.count("--local-clip") > 0;
   options.command = command_of(argc, argv);
   options.shared = shared_settings(app);
   read_recipe_option(app, options);

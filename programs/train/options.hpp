@@ -34,13 +34,12 @@ struct Options {
   std::string recipe_file;
   std::shared_ptr<const Recipe> recipe;  ///< null: one part with these options
 
-  std::string policy = "fusion", codec = "none", exchange = "allreduce", algorithm = "auto";
-  bool force = false;                ///< use the codec even if it is predicted to be slower
-  FeedbackOptions feedback;          ///< momentum and nesterov are the optimizer's
-  std::uint64_t dense_below = 4096;  ///< gradients with fewer elements are not encoded
-  std::uint64_t fusion_bytes = 0;    ///< 0: by model and ranks
-  std::string cluster;               ///< file with the costs of exchanges, for policies that use them; empty: measured
-  int check_every = 32;              ///< steps between checks whether times have drifted; 0: never
+  std::string policy = "fusion", exchange = "allreduce", algorithm = "auto";
+  CodingOptions coding;            ///< the feedback's momentum is the optimizer's; `codec` may be "auto:A+B"
+  bool force = false;              ///< use the codec even if it is predicted to be slower
+  std::uint64_t fusion_bytes = 0;  ///< 0: by model and ranks
+  std::string cluster;             ///< file with the costs of exchanges, for policies that use them; empty: measured
+  int check_every = 32;            ///< steps between checks whether times have drifted; 0: never
   bool zero_missing = false;
   int broadcast_every = 5;  ///< steps, for the exchange allreduce_broadcast
   std::string consistency = "bsp", placement = "uniform", answers = "none";  ///< of the exchange parameter_server
@@ -56,7 +55,7 @@ struct Options {
   int threads = 1;
 
   std::optional<double> learning_rate, clip;  ///< unset: the model's defaults
-  std::optional<double> local_clip;  ///< unset: with feedback momentum, the model's clip times the root of the ranks
+  bool is_clip_given = false;  ///< else, with feedback momentum, local gradients have the model's clip times √ranks
   std::string optimizer = "sgd";
   bool nesterov = false;
   std::optional<double> momentum, weight_decay, beta1, beta2, epsilon, trust;  ///< unset: the optimizer's defaults

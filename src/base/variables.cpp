@@ -1,9 +1,7 @@
 // The table of all environment variables; docs/environment.md is generated from it.
 #include <algorithm>
-#include <ranges>
 
 #include "base/env.hpp"
-#include "base/require.hpp"
 #include "syncopate/tooling/environment.hpp"
 
 namespace syncopate {
@@ -86,13 +84,7 @@ std::span<const EnvironmentVariable> environment_variables() { return kVariables
 void require_allowed(std::string_view name, std::string_view value) {
   const auto* const found = std::ranges::find(kVariables, name, &EnvironmentVariable::name);
   if (found == std::end(kVariables) || value.empty()) return;
-  const AllowedValues& allowed = found->allowed;
-  if (allowed.kind == AllowedValues::Kind::whole)
-    (void)base::whole_number(name, value, allowed.low, allowed.high);
-  else if (allowed.kind == AllowedValues::Kind::listed)
-    base::require(std::ranges::any_of(std::views::split(found->values, std::string_view(", ")),
-                                      [&](auto each) { return std::ranges::equal(each, value); }),
-                  "{}={} is not allowed; allowed: {}", name, value, found->values);
+  require_allowed(name, value, found->allowed, found->values);
 }
 
 }  // namespace syncopate

@@ -7,7 +7,7 @@
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "base/require.hpp"
-#include "compress/codec.hpp"
+#include "compress/coding.hpp"
 #include "compress/feedback_choice.hpp"
 #include "kernel/sum.hpp"
 
@@ -125,12 +125,10 @@ std::optional<double> CodecLoopback::density() const {
 bool CodecLoopback::selects() const { return state_->settings.codec->feedback == compress::FeedbackUse::maskable; }
 
 std::uint64_t packet_bytes(const std::string& codec, std::size_t elements) {
-  constexpr std::size_t kDenseBelow = 4096;
-  compress::Settings settings = compress::settings_of(codec);
+  const compress::Settings settings = compress::settings_of(CodingOptions{.codec = codec});
   base::require(settings.codec->decodes_alone,
                 "packets of codec {} cannot be decoded alone; use another codec with a parameter server",
                 settings.codec->name);
-  settings.dense_below = kDenseBelow;
   const compress::Tensor whole{.values = Buffer(nullptr, elements, DType::f32), .rows = elements};
   if (!compress::is_coded(settings, whole)) return elements * sizeof(float);
   double bytes = 0;

@@ -94,8 +94,9 @@ std::vector<std::uint64_t> coded_bytes(const Profile& profile, const std::string
 ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const Cluster& cluster,
                      const std::string& algorithm) {
   if (choice.is_plain()) return {};
-  const SynchronizerOptions options{
-      .codec = choice.codec, .exchange = choice.exchange, .algorithm = algorithm.empty() ? "auto" : algorithm};
+  const SynchronizerOptions options{.coding = {.codec = choice.codec},
+                                    .exchange = choice.exchange,
+                                    .algorithm = algorithm.empty() ? "auto" : algorithm};
   const auto law = [gradients = gradients_of(profile, choice), options, cluster](int ranks, int ranks_per_host) {
     Cluster here = cluster;
     here.ranks = ranks;

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/require.hpp"
-#include "compress/feedback_choice.hpp"
+#include "compress/coding.hpp"
 #include "sync/exchange.hpp"
 
 namespace syncopate::sync {
@@ -106,16 +106,12 @@ void require_shape(const Gradient& gradient) {
 }  // namespace
 
 compress::Settings codec_settings(const SynchronizerOptions& options) {
-  compress::Settings settings = compress::settings_of(options.codec, options.catalogue);
-  const FeedbackOptions& feedback = options.feedback;
-  settings.feedback = compress::feedback_with(*settings.codec, feedback);
+  compress::Settings settings = compress::settings_of(options.coding, options.catalogue);
   // The averages are velocities. Clipping them would remove a part that ranks no longer hold in their residuals.
   base::require(options.clip_norm == 0 || settings.feedback.kind != compress::Feedback::Kind::momentum,
                 "clip_norm is {} with feedback momentum, whose averages are velocities; allowed: 0, and local clipping "
                 "(clip_norm of the feedback) instead",
                 options.clip_norm);
-  settings.dense_below = options.dense_below;
-  settings.warmup = compress::warmup_with(*settings.codec, feedback);
   return settings;
 }
 
@@ -125,8 +121,8 @@ std::vector<compress::Settings> codec_settings(const SynchronizerOptions& option
   std::map<std::string, compress::Settings> known;
   std::vector<compress::Settings> settings;
   for (const Gradient& gradient : gradients) {
-    with.codec = gradient.codec.empty() ? options.codec : gradient.codec;
-    const auto [entry, is_first] = known.try_emplace(with.codec);
+    with.coding.codec = gradient.codec.empty() ? options.coding.codec : gradient.codec;
+    const auto [entry, is_first] = known.try_emplace(with.coding.codec);
     if (is_first) entry->second = codec_settings(with);
     settings.push_back(entry->second);
   }

@@ -17,17 +17,16 @@ void require_served(const Combination& chosen) {
   const server::Setup setup{.tables = {{"gradient", kElements}},
                             .servers = 2,
                             .consistency = chosen.consistency,
-                            .codec = chosen.codec,
-                            .feedback = std::string(name_of(chosen.feedback)),
+                            .coding = {.codec = chosen.codec, .feedback = {.kind = chosen.feedback}},
                             .optimizer = chosen.optimizer};
   static_cast<void>(server::blocks_of(setup));
 }
 
 void require_synchronized(const Combination& chosen) {
   std::vector<float> memory(1);
-  SynchronizerOptions options{.codec = chosen.codec, .exchange = chosen.exchange};
+  SynchronizerOptions options{.coding = {.codec = chosen.codec, .feedback = {.kind = chosen.feedback}},
+                              .exchange = chosen.exchange};
   if (!chosen.policy.empty()) options.policy = chosen.policy;
-  options.feedback.kind = chosen.feedback;
   options.weights = {Buffer(memory.data(), kElements, DType::f32)};  // only its type and length are looked at
   static_cast<void>(schedule::policy_named(options.policy));
   static_cast<void>(sync::checked_settings({{.name = "gradient", .elements = kElements, .rows = kRows}}, options));

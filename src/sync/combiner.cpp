@@ -17,14 +17,19 @@ namespace syncopate {
 
 namespace {
 
-const SynchronizerOptions& checked(const SynchronizerOptions& options) {
+/// Those of the flow that a combiner shares with a synchronizer. Throws Misuse for an exchange that ends with weights.
+SynchronizerOptions flow_options(const CombinerOptions& options) {
   const sync::Exchange& exchange = sync::exchange_named(options.exchange);
-  base::require(exchange.updater() == Updater::caller && !options.update,
-                "a combiner ends with gradients, which exchange {} does not{}; allowed: allreduce, hierarchical, none",
-                exchange.name, options.update ? " with an update" : "");
-  base::require(options.clip_norm == 0 && !options.zero_missing,
-                "clip_norm and zero_missing need all gradients of a step; a combiner sees one bucket: leave them off");
-  return options;
+  base::require(exchange.updater() == Updater::caller,
+                "a combiner ends with gradients, which exchange {} does not; allowed: allreduce, hierarchical, none",
+                exchange.name);
+  SynchronizerOptions flow{.catalogue = options.catalogue,
+                           .coding = options.coding,
+                           .exchange = options.exchange,
+                           .algorithm = options.algorithm};
+  flow.trace = options.trace;
+  flow.weights = options.weights;
+  return flow;
 }
 
 /// Buckets are the caller's: all gradients in one stand for them where the ranks compare what they were given.
@@ -38,7 +43,7 @@ void agree(Group& group, const std::vector<Gradient>& gradients, const Synchroni
 class Combiner::Impl final {
  public:
   Impl(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options)
-      : flow_(group, gradients, options, sync::planning::compared_settings(group, gradients, checked(options)),
+      : flow_(group, gradients, options, sync::planning::compared_settings(group, gradients, options),
               sync::GradientMemory::caller),
         is_combined_(gradients.size()) {
     if (communicates()) agree(group, gradients, options);
@@ -166,10 +171,10 @@ class Combiner::Impl final {
   const base::OwnProcess process_;
 };
 
-Combiner::Combiner(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options) try
-    : impl_(std::make_unique<Impl>(group, std::move(gradients), options)) {
+Combiner::Combiner(Group& group, std::vector<Gradient> gradients, const CombinerOptions& options) try
+    : impl_(std::make_unique<Impl>(group, std::move(gradients), flow_options(options))) {
 } catch (const Misuse& misuse) {
-  sync::planning::refuse(group, options, misuse);
+  sync::planning::refuse(group, options.exchange, misuse);
 }
 Combiner::~Combiner() = default;
 void Combiner::combine(std::span<const PlacedGradient> bucket) { impl_->combine(bucket); }

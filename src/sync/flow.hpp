@@ -66,7 +66,7 @@ struct Flow {
   const Cut cut;
   Arena arena;
   WeightUpdater updater;
-  const BucketInputs inputs{group, gradients, arena, codecs, share, cut, options.seed, options.weights};
+  const BucketInputs inputs{group, gradients, arena, codecs, share, cut, options.coding.seed, options.weights};
   CodecState state;  ///< used by the threads of a step, and between steps by the caller's
   CodecReports reports{.selections = std::vector<compress::SelectionReport>(gradients.size())};  ///< used as `state` is
   const StepContext context{exchange, group, options.algorithm, share,   cut,

@@ -56,3 +56,12 @@ def test_what_does_not_fit_is_refused():
         combiner_of(group, exchange="reduce_broadcast")
     with pytest.raises(syncopate.Misuse, match="allowed"):
         combiner_of(group, feedback="hope")
+
+
+def test_settings_are_those_of_the_combiner():
+    settings = syncopate.coding_settings()
+    assert settings["dense_below"]["default"] == "4096" and settings["feedback.kind"]["allowed"] == "auto, none, residual, momentum"
+    (alone,) = syncopate.Group.threads(1)
+    for name in {name.split(".")[0] for name in settings} - {"codec", "feedback"}:  # each is a keyword
+        syncopate.Combiner(alone, [syncopate.Gradient("a", (4,))], **{name: int(settings[name]["default"])}).close()
+    alone.close()

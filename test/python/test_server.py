@@ -102,7 +102,7 @@ def test_a_job_goes_on_from_what_was_gathered(server):
 def test_a_gradient_is_clipped_before_it_is_coded(server):
     """The codec sends both elements exactly: 3 and 4 have the norm 5, and 2.5 is half of it."""
     weights = numpy.zeros((2, 5000), numpy.float32)
-    with connect(server, 0, 1, codec="topk:0.5", local_clip=2.5, dense_below=100) as own:
+    with connect(server, 0, 1, codec="topk:0.5", feedback=syncopate.Feedback(clip_norm=2.5), dense_below=100) as own:
         own.create_table("clipped", weights)
         own.create_table("small", few := numpy.zeros(10, numpy.float32))
         own.start()
@@ -119,7 +119,7 @@ def test_a_gradient_is_clipped_before_it_is_coded(server):
 def test_the_density_falls_during_the_warm_up(server):
     """From 1/4 to 1/400 by equal ratios: in four steps 1/4, about 1/12.6, 1/40, 1/126, then 1/400 of 40 000 elements."""
     weights, sent = numpy.zeros(40_000, numpy.float32), []
-    with connect(server, 0, 1, codec="topk:0.0025", feedback="none", warmup_density=0.25, warmup_steps=4) as own:
+    with connect(server, 0, 1, codec="topk:0.0025", feedback=syncopate.Feedback("none", warmup_density=0.25, warmup_steps=4)) as own:
         own.create_table("w", weights)
         own.start()
         for _ in range(6):
@@ -133,8 +133,9 @@ def test_the_density_falls_during_the_warm_up(server):
     assert sent == pytest.approx([10_000, 3162, 1000, 316, 100, 100], rel=0.02)
 
 
-@pytest.mark.parametrize("options", [{"local_clip": -1}, {"warmup_density": 0.25}, {"codec": "none", "local_clip": 1},
-                                     {"codec": "int8", "warmup_density": 0.25, "warmup_steps": 4}])
+@pytest.mark.parametrize("options", [{"feedback": syncopate.Feedback(clip_norm=-1)}, {"feedback": syncopate.Feedback(warmup_density=0.25)},
+                                     {"codec": "none", "feedback": syncopate.Feedback(clip_norm=1)},
+                                     {"codec": "int8", "feedback": syncopate.Feedback(warmup_density=0.25, warmup_steps=4)}])
 def test_clipping_and_warm_up_that_have_no_effect_are_refused(server, options):
     with pytest.raises(syncopate.Misuse, match="allowed"), connect(server, 0, 1, **{"codec": "topk:0.1"} | options) as own:
         start(own)

@@ -123,7 +123,7 @@ def test_training_continues_from_a_checkpoint_with_other_workers_or_without_serv
 
 
 @pytest.mark.parametrize("options", [{"consistency": "tap"}, {"consistency": "ssp:2", "codec": "topk:0.1", "answers": "topk:0.1"},
-                                     {"codec": "topk:0.1", "local_clip": 1, "warmup_density": 0.5, "warmup_steps": 4}])
+                                     {"codec": "topk:0.1", "feedback": syncopate.Feedback(clip_norm=1, warmup_density=0.5, warmup_steps=4)}])
 def test_workers_learn_with_staleness_and_codecs(server, options):
     def body(worker):
         net = model(worker)

@@ -53,7 +53,7 @@ double Averages::scale_of(const std::vector<Layer>& averages) const {
 /// sum of averages is rounded too, and sparse codecs add shares. Clipping takes the norm of all layers as they were
 /// rounded.
 double Averages::rounding(std::size_t i, double most) const {
-  const double codec = spacing_of_codec(training_.options.codec), own = spacing_of(training_.model[i].dtype);
+  const double codec = spacing_of_codec(training_.options.coding.codec), own = spacing_of(training_.model[i].dtype);
   const bool is_rounded_once = training_.options.exchange != "hierarchical" && !training_.is_sparse;
   const double largest = is_rounded_once ? most : 64;
   double coarsest = codec;

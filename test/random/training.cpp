@@ -17,14 +17,14 @@ namespace syncopate::test {
 namespace {
 
 DType draw_type(Draw& draw, const Training& training) {
-  const bool is_plain = training.options.codec == "none" && !training.ends_in_weights;
+  const bool is_plain = training.options.coding.codec == "none" && !training.ends_in_weights;
   if (!is_plain) return DType::f32;
   const bool takes_integers = training.options.exchange != "hierarchical" && training.options.clip_norm == 0;
   return draw.chance(50) ? DType::f32 : kDTypes[draw.below(takes_integers ? std::size(kDTypes) : 4)];
 }
 
 bool fits(const Training& training) {
-  const compress::Settings codec = compress::settings_of(training.options.codec);
+  const compress::Settings codec = compress::settings_of(training.options.coding.codec);
   try {
     sync::require_fit(sync::exchange_named(training.options.exchange), *codec.codec, training.options.algorithm);
   } catch (const Misuse&) {
@@ -40,7 +40,7 @@ void draw_names(Draw& draw, Training& training) {
   const bool may_be_whole = codec.has_density && codec.name != "sparse_quantised" && codec.name != "dgc";
   training.is_sparse = codec.feedback != compress::FeedbackUse::pointless;
   training.is_lossy = training.is_sparse && !(may_be_whole && draw.chance(50));
-  training.options.codec = fmt::format("{}{}", codec.name, training.is_sparse && !training.is_lossy ? ":1" : "");
+  training.options.coding.codec = fmt::format("{}{}", codec.name, training.is_sparse && !training.is_lossy ? ":1" : "");
   training.options.algorithm = draw.pick(std::array{"auto", "ring", "recursive_doubling", "double_binary_tree"});
   training.ends_in_weights = updater_of(training.options.exchange) != Updater::caller;
 }
@@ -70,7 +70,7 @@ Training draw_training(Draw& draw, int ranks) {
 std::string text_of(const Training& training) {
   const SynchronizerOptions& options = training.options;
   return fmt::format("{} ranks, {} gradients, {} steps, exchange {}, codec {}, policy {}, algorithm {}, clip {}, {}",
-                     training.ranks, training.model.size(), training.steps, options.exchange, options.codec,
+                     training.ranks, training.model.size(), training.steps, options.exchange, options.coding.codec,
                      options.policy, options.algorithm, options.clip_norm, options.zero_missing ? "gaps" : "no gaps");
 }
 
@@ -87,7 +87,7 @@ class Trainee final {
         mine_(training.seed + 5 + static_cast<std::uint64_t>(group.rank())) {
     SynchronizerOptions options = training.options;
     for (const Gradient& gradient : training.model) weights_.emplace_back(gradient.elements, 1.0F);
-    if (training.ends_in_weights || compress::settings_of(options.codec).codec->wants_weights)
+    if (training.ends_in_weights || compress::settings_of(options.coding.codec).codec->wants_weights)
       for (auto& layer : weights_) options.weights.emplace_back(std::span(layer));
     if (training.ends_in_weights) {
       options.update = [this](std::size_t first, std::size_t last) { update(first, last); };

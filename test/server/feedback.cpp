@@ -21,12 +21,12 @@ Setup corrected(const std::string& consistency, const std::string& optimizer, do
           .workers = 3,
           .servers = kServers,
           .consistency = consistency,
-          .codec = "topk:0.01",
-          .feedback = "momentum",
-          .local_clip = kClip,
-          .warmup_density = kFirstDensity,
-          .warmup_steps = kWarm,
-          .dense_below = 1000,
+          .coding = {.codec = "topk:0.01",
+                     .feedback = {.kind = FeedbackKind::momentum,
+                                  .clip_norm = kClip,
+                                  .warmup_density = kFirstDensity,
+                                  .warmup_steps = kWarm},
+                     .dense_below = 1000},
           .optimizer = optimizer,
           .hyperparameters = {{"momentum", kMomentum}, {"weight_decay", decay}}};
 }
@@ -169,11 +169,11 @@ TEST(MomentumCorrection, IsRefusedWithWhatCannotUseIt) {
             "optimizer adamw with feedback momentum: it cannot use gradients that already contain momentum; allowed: "
             "momentum, nesterov");
   setup = corrected("bsp", "momentum", 0);
-  setup.codec = "fp16";
+  setup.coding.codec = "fp16";
   EXPECT_EQ(refusal(setup).substr(0, 60), "feedback momentum with codec fp16: its only loss is rounding");
-  setup.feedback = "auto";
+  setup.coding.feedback.kind = FeedbackKind::automatic;
   EXPECT_EQ(refusal(setup), "local clipping to 15 without feedback; allowed: with feedback residual or momentum");
-  setup.local_clip = 0;
+  setup.coding.feedback.clip_norm = 0;
   EXPECT_EQ(refusal(setup), "warm-up with codec fp16, which has no density; allowed: without warm-up");
 }
 
@@ -181,12 +181,11 @@ TEST(Setups, ThatDifferInFeedbackNameTheDifference) {
   const server::Setup one = corrected("bsp", "momentum", 0);
   EXPECT_EQ(difference(one, server::Setup::of(one.bytes())), "");
   server::Setup other = one;
-  other.local_clip = 2;
-  EXPECT_EQ(difference(one, server::Setup::of(other.bytes())), "the local clipping is 2 there and 15 here");
+  other.coding.feedback.clip_norm = 2;
+  EXPECT_EQ(difference(one, server::Setup::of(other.bytes())), "feedback.clip_norm is 2 there and 15 here");
   other = one;
-  other.warmup_steps = 5;
-  EXPECT_EQ(difference(one, server::Setup::of(other.bytes())),
-            "the number of steps of the warm-up is 5 there and 4 here");
+  other.coding.feedback.warmup_steps = 5;
+  EXPECT_EQ(difference(one, server::Setup::of(other.bytes())), "feedback.warmup_steps is 5 there and 4 here");
 }
 
 }  // namespace

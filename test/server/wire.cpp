@@ -126,7 +126,7 @@ TEST(AnswerPackets, AreTakenUpToTheEndOfTheBody) {
 class ShownOf final {
  public:
   ShownOf(std::size_t elements, const std::string& codec)
-      : setup_{.tables = {{"table", elements}}, .answers = codec, .dense_below = 0}, weights_(elements) {
+      : setup_{.tables = {{"table", elements}}, .coding = {.dense_below = 0}, .answers = codec}, weights_(elements) {
     advance(1);
   }
   void advance(int versions) {

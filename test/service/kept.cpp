@@ -69,9 +69,7 @@ TEST_P(Resumed, InLockstepHasTheBitsOfAnUninterruptedJob) {
   const Way way = GetParam();
   WorkerOptions options{.servers = {},
                         .workers = 3,
-                        .codec = way.codec,
-                        .feedback = feedback_named(way.feedback),
-                        .dense_below = 1,
+                        .coding = {.codec = way.codec, .feedback = feedback_named(way.feedback), .dense_below = 1},
                         .optimizer = way.optimizer};
   const std::vector<float> expected = end_of(options, 9);
   Servers first(2), second(way.servers);
@@ -94,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Servers, Resumed,
 
 TEST(Gathering, ChangesNoBitOfWhatFollowsNorWhatIsLeftOutOfAnswers) {
   const WorkerOptions options{
-      .servers = {}, .workers = 2, .answers = "topk:0.01", .dense_below = 1, .optimizer = "momentum"};
+      .servers = {}, .workers = 2, .coding = {.dense_below = 1}, .answers = "topk:0.01", .optimizer = "momentum"};
   const std::vector<float> expected = end_of(options, 6);
   Servers servers(2);
   const auto all = programs(servers, options);

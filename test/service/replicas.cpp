@@ -26,7 +26,7 @@ WorkerOptions options_of(const Replicated& tested) {
   return {.servers = {},
           .workers = 3,
           .consistency = tested.consistency,
-          .codec = tested.codec,
+          .coding = {.codec = tested.codec},
           .answers = tested.answers,
           .timeout = 60s};
 }

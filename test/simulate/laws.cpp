@@ -28,7 +28,7 @@ const std::vector<Gradient> kModel{{.name = "fc", .elements = 9'990'000, .rows =
                                    {.name = "bias", .elements = 100}};
 
 ExchangeLaw law_of(const std::string& codec, const std::string& exchange, const Cluster& cluster) {
-  return exchange_law(kModel, {.codec = codec, .exchange = exchange}, cluster);
+  return exchange_law(kModel, {.coding = {.codec = codec}, .exchange = exchange}, cluster);
 }
 
 double cost_s(const Cluster& cluster, const ExchangeLaw& law) {
@@ -63,7 +63,7 @@ double cost_with_density(const std::string& codec, double density) {
   std::vector<Gradient> model = kModel;
   for (Gradient& gradient : model) gradient.density = density;
   const Cluster cluster = cluster_of(4);
-  return cost_s(cluster, exchange_law(model, {.codec = codec}, cluster));
+  return cost_s(cluster, exchange_law(model, {.coding = {.codec = codec}}, cluster));
 }
 
 // 1/FLUSH of the elements is flushed; values take 1.5 x 4 bytes a rank, and the mask about a byte.
@@ -89,7 +89,7 @@ TEST(ExchangeLaw, SaysWhetherTheDensityIsKnown) {
     EXPECT_FALSE(law_of(codec, "allreduce", cluster).density_is_known) << codec;
     std::vector<Gradient> known = kModel;
     for (Gradient& gradient : known) gradient.density = 0.02;
-    EXPECT_TRUE(exchange_law(known, {.codec = codec}, cluster).density_is_known) << codec;
+    EXPECT_TRUE(exchange_law(known, {.coding = {.codec = codec}}, cluster).density_is_known) << codec;
   }
 }
 
@@ -160,7 +160,8 @@ TEST(ExchangeLaw, CountsThePayloadsThatEachCodecDecodes) {
     if (name == "none") continue;
     Cluster cluster = cluster_of(kMost);
     cluster.codecs = {{.codec = name, .encode_s_per_byte = 0, .decode_s_per_byte = 1}};
-    const double counted = exchange_law(model, {.codec = name, .dense_below = 1}, cluster).coding_s_per_byte;
+    const double counted =
+        exchange_law(model, {.coding = {.codec = name, .dense_below = 1}}, cluster).coding_s_per_byte;
     const double decoded =
         static_cast<double>(decoded_bytes(name, kMost)) / static_cast<double>(decoded_bytes(name, 1));
     EXPECT_NEAR(counted, decoded, 0.15 * decoded) << name;

@@ -59,7 +59,7 @@ Memory drawn(int rank, std::size_t gradient, DType type) {
 
 /// The averages in f32 of a step in one bucket, whose values come in `type`.
 std::vector<Memory> averages(Group& group, const Kind& kind, DType type, const std::string& algorithm = "auto") {
-  Combiner combiner(group, kModel, {.codec = kind.codec, .algorithm = algorithm});
+  Combiner combiner(group, kModel, {.coding = {.codec = kind.codec}, .algorithm = algorithm});
   EXPECT_EQ(combiner.casts_to(), kind.type);
   std::vector<Memory> values;
   for (std::size_t i = 0; i < kModel.size(); ++i)
@@ -102,7 +102,7 @@ TEST(CastValues, MayComeOnSomeRanksOnly) {
 
 TEST(CastValues, MayTakeTurnsWithFloats) {
   on_groups(2, [&](Group& group) {
-    Combiner combiner(group, {{"bias", 37}}, {.codec = "bf16"});
+    Combiner combiner(group, {{"bias", 37}}, {.coding = {.codec = "bf16"}});
     const std::vector<float> own(37, group.rank() == 0 ? 1.0F : 2.0F);
     for (const DType type : {DType::f32, DType::bf16, DType::f32}) {
       Memory values = cast(DType::f32, type, bytes_of(own));
@@ -117,14 +117,14 @@ TEST(CastValues, MayTakeTurnsWithFloats) {
 TEST(CastValues, AreRefusedWhereTheyWouldGiveOtherAverages) {
   std::vector<std::uint16_t> halves(37);
   const PlacedGradient placed{0, Buffer(halves.data(), halves.size(), DType::f16)};
-  for (const SynchronizerOptions& options : {SynchronizerOptions{.codec = "none"},
-                                             {.codec = "bf16"},
-                                             {.codec = "topk"},
-                                             {.codec = "fp16", .exchange = "hierarchical"}})
+  for (const CombinerOptions& options : {CombinerOptions{.coding = {.codec = "none"}},
+                                         {.coding = {.codec = "bf16"}},
+                                         {.coding = {.codec = "topk"}},
+                                         {.coding = {.codec = "fp16"}, .exchange = "hierarchical"}})
     on_groups(1, [&](Group& group) {
       Combiner combiner(group, {{"bias", 37}}, options);
-      EXPECT_NE(combiner.casts_to(), DType::f16) << options.codec;
-      EXPECT_THROW(combiner.combine(std::span(&placed, 1)), Misuse) << options.codec;
+      EXPECT_NE(combiner.casts_to(), DType::f16) << options.coding.codec;
+      EXPECT_THROW(combiner.combine(std::span(&placed, 1)), Misuse) << options.coding.codec;
     });
 }
 

@@ -93,11 +93,11 @@ float average_of_ranks(Group& group, const SynchronizerOptions& options) {
 TEST(Catalogue, GivesAProgramsOwnCodecByNameWithItsParameter) {
   test::on_groups(3, [](Group& group) {
     const Catalogue mine = Catalogue::standard().with(kScaled);
-    EXPECT_EQ(average_of_ranks(group, {.catalogue = mine, .codec = "scaled"}), 2);
-    EXPECT_EQ(average_of_ranks(group, {.catalogue = mine, .codec = "scaled:8"}), 8);
-    EXPECT_EQ(average_of_ranks(group, {.catalogue = mine, .codec = "none"}), 1);
-    EXPECT_THROW(average_of_ranks(group, {.codec = "scaled"}), Misuse) << "catalogues are values";
-    EXPECT_THROW(average_of_ranks(group, {.catalogue = mine, .codec = "scaled:101"}), Misuse);
+    EXPECT_EQ(average_of_ranks(group, {.catalogue = mine, .coding = {.codec = "scaled"}}), 2);
+    EXPECT_EQ(average_of_ranks(group, {.catalogue = mine, .coding = {.codec = "scaled:8"}}), 8);
+    EXPECT_EQ(average_of_ranks(group, {.catalogue = mine, .coding = {.codec = "none"}}), 1);
+    EXPECT_THROW(average_of_ranks(group, {.coding = {.codec = "scaled"}}), Misuse) << "catalogues are values";
+    EXPECT_THROW(average_of_ranks(group, {.catalogue = mine, .coding = {.codec = "scaled:101"}}), Misuse);
   });
 }
 
@@ -143,7 +143,7 @@ void expect_mismatch(const Entry& entry, SynchronizerOptions options, bool rank_
 
 TEST(Catalogue, ANameThatARankLacksIsAMismatchThatNamesIt) {
   for (const bool rank_0_has_it : {true, false}) {
-    expect_mismatch(kScaled, {.codec = "scaled"}, rank_0_has_it, "codec 'scaled'");
+    expect_mismatch(kScaled, {.coding = {.codec = "scaled"}}, rank_0_has_it, "codec 'scaled'");
     expect_mismatch(kHalves, {.policy = "halves"}, rank_0_has_it, "policy 'halves'");
   }
 }

@@ -26,7 +26,7 @@ Cluster cluster_of(double encode_s_per_byte) {
 std::vector<CodecChoice> choices_of(const std::vector<Gradient>& model, const std::string& codec,
                                     const Cluster& cluster, const std::string& policy = "wfbp") {
   return choose_codecs(
-      model, {.policy = policy, .codec = codec}, cluster,
+      model, {.policy = policy, .coding = {.codec = codec}}, cluster,
       [&](const ExchangeLaw& law, std::uint64_t bytes) { return exchange_cost(cluster, cluster.ranks, bytes, law); });
 }
 

@@ -43,7 +43,7 @@ std::vector<Buffer> weights() {
 }
 
 SynchronizerOptions options_of(const compress::Codec& codec, const char* exchange = "allreduce") {
-  return {.codec = std::string(codec.name), .exchange = exchange, .weights = weights()};
+  return {.coding = {.codec = std::string(codec.name)}, .exchange = exchange, .weights = weights()};
 }
 
 void backward(Synchronizer& synchronizer, int rank, int step) {

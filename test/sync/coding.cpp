@@ -57,7 +57,8 @@ TEST(CodingThread, GivesTheBitsOfOneThread) {
   for (const compress::Codec* codec : compress::codecs())
     for (const char* policy : {"wfbp", "fusion"})
       test::on_groups(3, [&](Group& group) {
-        const SynchronizerOptions options{.policy = policy, .codec = std::string(codec->name), .weights = ones()};
+        const SynchronizerOptions options{
+            .policy = policy, .coding = {.codec = std::string(codec->name)}, .weights = ones()};
         EXPECT_EQ(trained(group, options, true), trained(group, options, false)) << codec->name << " " << policy;
       });
 }
@@ -72,7 +73,7 @@ TEST(CodingThread, EncodesWhatFollowsBeforeTheFirstHasArrived) {
   Trace trace;
   trace.restart();
   test::on_groups(2, [&](Group& group) {
-    SynchronizerOptions options{.policy = "wfbp", .codec = "topk:0.1"};
+    SynchronizerOptions options{.policy = "wfbp", .coding = {.codec = "topk:0.1"}};
     if (group.rank() == 0) options.trace = &trace;
     Synchronizer synchronizer(group, kLayers, options);
     const auto deadline = std::chrono::steady_clock::now() + 20s;
@@ -90,7 +91,8 @@ TEST(CodingThread, EncodesWhatFollowsBeforeTheFirstHasArrived) {
 // Rank 1 answers by hand, with a packet that is none.
 TEST(CodingThread, TellsOfAPacketThatItCannotDecode) {
   test::on_groups(2, [](Group& group) {
-    Synchronizer synchronizer(group, {{.name = "layer", .elements = 6000, .rows = 60}}, {.codec = "topk:0.1"});
+    Synchronizer synchronizer(group, {{.name = "layer", .elements = 6000, .rows = 60}},
+                              {.coding = {.codec = "topk:0.1"}});
     if (group.rank() == 0) {
       std::ranges::fill(test::floats_of(synchronizer.gradient(0)), 1.0F);
       synchronizer.ready(0);

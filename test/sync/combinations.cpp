@@ -35,10 +35,9 @@ bool is_refused(const Make& make) {
 bool refused_by_synchronizer(Group& group, const Combination& chosen) {
   std::vector<float> weights(kCount);
   SynchronizerOptions options{.policy = chosen.policy.empty() ? "fusion" : chosen.policy,
-                              .codec = chosen.codec,
+                              .coding = {.codec = chosen.codec, .feedback = {.kind = chosen.feedback}},
                               .exchange = chosen.exchange,
                               .weights = {Buffer(std::span(weights))}};
-  options.feedback.kind = chosen.feedback;
   if (updater_of(chosen.exchange) != Updater::caller) options.update = [](std::size_t, std::size_t) {};
   return is_refused([&] { Synchronizer(group, {{.name = "gradient", .elements = kCount, .rows = kRowsOf}}, options); });
 }
@@ -48,8 +47,7 @@ bool refused_by_tables(const Combination& chosen) {
   const server::Setup setup{.tables = {{"gradient", kCount}},
                             .servers = 2,
                             .consistency = chosen.consistency,
-                            .codec = chosen.codec,
-                            .feedback = std::string(name_of(chosen.feedback)),
+                            .coding = {.codec = chosen.codec, .feedback = {.kind = chosen.feedback}},
                             .optimizer = chosen.optimizer};
   return is_refused([&] {
     const server::WorkerTables worker(setup, 0, {Buffer(std::span(weights))}, [](auto&&) {});

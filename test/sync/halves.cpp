@@ -115,11 +115,11 @@ void expect_conformance(Group& group, DType half, const SynchronizerOptions& opt
   for (int step = 0; step < kSteps; ++step) {
     twins.step(step);
     for (const std::size_t gradient : {kConv, kDense})
-      ASSERT_TRUE(twins.agree_on(gradient)) << options.codec << " under " << options.exchange << " on " << name_of(half)
-                                            << ", step " << step << ", gradient " << gradient;
+      ASSERT_TRUE(twins.agree_on(gradient)) << options.coding.codec << " under " << options.exchange << " on "
+                                            << name_of(half) << ", step " << step << ", gradient " << gradient;
   }
   const SavedCodecState saved = twins.of_halves.save(), expected = twins.of_floats.save();
-  EXPECT_EQ(saved.gradients, expected.gradients) << options.codec << " keeps its state in f32";
+  EXPECT_EQ(saved.gradients, expected.gradients) << options.coding.codec << " keeps its state in f32";
 }
 
 // Also on 1 rank, where nothing is averaged and what is coded is rounded all the same.
@@ -129,7 +129,7 @@ TEST(HalfGradients, BecomeTheRoundedAveragesOfEqualFloats) {
       if (codec->name == "none") continue;
       for (const int ranks : {1, 3})
         test::on_groups(ranks, [&](Group& group) {
-          expect_conformance(group, half, {.policy = "wfbp", .codec = text_of(*codec, half)});
+          expect_conformance(group, half, {.policy = "wfbp", .coding = {.codec = text_of(*codec, half)}});
         });
     }
 }
@@ -140,8 +140,8 @@ TEST(HalfGradients, AreRoundedOnceWhereHostsNarrowThemFirst) {
       for (const int ranks : {4, 5})  // the fifth has no rows
         test::on_groups(ranks,
                         [&](Group& group) {
-                          expect_conformance(group, half,
-                                             {.policy = "wfbp", .codec = codec, .exchange = "hierarchical"});
+                          expect_conformance(
+                              group, half, {.policy = "wfbp", .coding = {.codec = codec}, .exchange = "hierarchical"});
                         },
                         {.ranks_per_host = 2});
 }
@@ -154,7 +154,8 @@ TEST(HalfGradients, HaveTheSameBitsOnEveryRank) {
       test::on_groups(3, [&](Group& group) {
         const std::vector<Gradient> model = model_of(half);
         const Weights weights(model);
-        Synchronizer synchronizer(group, model, {.codec = text_of(*codec, half), .weights = weights.buffers});
+        Synchronizer synchronizer(group, model,
+                                  {.coding = {.codec = text_of(*codec, half)}, .weights = weights.buffers});
         std::vector<Memory> averages;
         for (int step = 0; step < kSteps; ++step) averages = averages_of(synchronizer, model, group.rank(), step);
         const std::lock_guard lock(mutex);
@@ -171,7 +172,7 @@ TEST(HalfGradients, BelowTheLimitAreSentAsTheyAre) {
     test::on_groups(3, [&](Group& group) {
       const std::vector<Gradient> model = model_of(half);
       Synchronizer plain(group, model, {.policy = "wfbp"}),
-          coded(group, model, {.policy = "wfbp", .codec = "topk:0.1"});
+          coded(group, model, {.policy = "wfbp", .coding = {.codec = "topk:0.1"}});
       const auto expected = averages_of(plain, model, group.rank(), 0);
       const auto found = averages_of(coded, model, group.rank(), 0);
       EXPECT_EQ(found[kBias], expected[kBias]);
@@ -187,7 +188,7 @@ TEST(HalfGradients, GetMomentumLocalClippingAndWarmupInFloats) {
   for (const DType half : kHalves)
     for (const FeedbackOptions& feedback : {momentum, residual})
       test::on_groups(3, [&](Group& group) {
-        Twins twins(group, half, {.policy = "wfbp", .codec = "topk:0.05", .feedback = feedback});
+        Twins twins(group, half, {.policy = "wfbp", .coding = {.codec = "topk:0.05", .feedback = feedback}});
         for (int step = 0; step < 5; ++step) {
           twins.step(step);
           ASSERT_TRUE(twins.agree_on(kConv) && twins.agree_on(kDense)) << name_of(feedback.kind) << ", step " << step;
@@ -202,7 +203,7 @@ TEST(HalfGradients, LeaveAnExactResidual) {
   for (const DType half : kHalves)
     test::on_groups(1, [&](Group& group) {
       const std::vector<Gradient> model = model_of(half);
-      Synchronizer synchronizer(group, model, {.codec = "topk:0.05"});
+      Synchronizer synchronizer(group, model, {.coding = {.codec = "topk:0.05"}});
       std::vector<float> residual(model[kDense].elements);
       for (int step = 0; step < 6; ++step) {
         const Memory average = averages_of(synchronizer, model, 0, step)[kDense];
@@ -237,7 +238,7 @@ TEST(HalfGradients, ShareASynchronizerWithOtherTypes) {
     mixed[kConv].dtype = DType::bf16;
     mixed[4].dtype = DType::f16;
     for (const char* codec : {"topk:0.05", "low_rank:2", "int8"}) {
-      const SynchronizerOptions options{.policy = "single", .codec = codec};
+      const SynchronizerOptions options{.policy = "single", .coding = {.codec = codec}};
       Synchronizer of_mixed(group, mixed, options), of_floats(group, floats, options);
       for (int step = 0; step < kSteps; ++step) {
         const auto found = averages_of(of_mixed, mixed, group.rank(), step);
@@ -255,7 +256,7 @@ TEST(HalfGradients, ShareASynchronizerWithOtherTypes) {
 TEST(HalfGradients, GoOnFromSavedState) {
   test::on_groups(2, [&](Group& group) {
     const std::vector<Gradient> model = model_of(DType::bf16);
-    const SynchronizerOptions options{.codec = "topk:0.02"};
+    const SynchronizerOptions options{.coding = {.codec = "topk:0.02"}};
     Synchronizer first(group, model, options), second(group, model, options);
     for (int step = 0; step < kSteps; ++step) static_cast<void>(averages_of(first, model, group.rank(), step));
     second.restore(first.save());
@@ -266,9 +267,9 @@ TEST(HalfGradients, GoOnFromSavedState) {
 TEST(HalfGradients, MayMoveBetweenACombinersSteps) {
   test::on_groups(2, [&](Group& group) {
     const std::vector<Gradient> model{{"dense", 20000, DType::bf16, 100}};
-    const SynchronizerOptions options{.codec = "topk:0.02"};
-    Synchronizer synchronizer(group, model, options);
-    Combiner combiner(group, model, options);
+    const CodingOptions coding{.codec = "topk:0.02"};
+    Synchronizer synchronizer(group, model, {.coding = coding});
+    Combiner combiner(group, model, {.coding = coding});
     std::vector<Memory> places(2, Memory(40000));
     for (int step = 0; step < 4; ++step) {
       Memory& place = places[static_cast<std::size_t>(step) % 2];
@@ -287,7 +288,7 @@ TEST(HalfGradients, HaveTheLawOfTheirPayloads) {
   cluster.codecs = {{.codec = "topk:0.01", .encode_s_per_byte = 1e-9, .decode_s_per_byte = 1e-10}};
   for (const char* exchange : {"allreduce", "hierarchical"})
     for (const DType half : kHalves) {
-      const SynchronizerOptions options{.codec = "topk:0.01", .exchange = exchange};
+      const SynchronizerOptions options{.coding = {.codec = "topk:0.01"}, .exchange = exchange};
       const std::vector<Gradient> of_halves{{"w", 1000000, half, 1000}}, of_floats{{"w", 1000000, DType::f32, 1000}};
       const ExchangeLaw law = exchange_law(of_halves, options, cluster);
       const ExchangeLaw of_f32 = exchange_law(of_floats, options, cluster);
@@ -297,7 +298,7 @@ TEST(HalfGradients, HaveTheLawOfTheirPayloads) {
       EXPECT_DOUBLE_EQ(law.coding_s_per_byte, 2 * of_f32.coding_s_per_byte);
     }
   const std::vector<Gradient> of_f16{{"w", 1000000, DType::f16}};
-  const ExchangeLaw as_it_is = exchange_law(of_f16, {.codec = "fp16"}, cluster);
+  const ExchangeLaw as_it_is = exchange_law(of_f16, {.coding = {.codec = "fp16"}}, cluster);
   ASSERT_EQ(as_it_is.legs.size(), 1U);
   EXPECT_EQ(as_it_is.legs.front().share, 1);
 }

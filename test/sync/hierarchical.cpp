@@ -62,9 +62,10 @@ TEST_P(Hierarchical, GivesEveryRankTheSameBitsByEveryCodec) {
     if (codec->wants_weights) continue;
     std::vector<std::vector<float>> results(static_cast<std::size_t>(GetParam().ranks));
     on_hosts([&](Group& group) {
-      Synchronizer synchronizer(
-          group, kModel,
-          {.policy = "single", .codec = std::string(codec->name), .dense_below = 0, .exchange = "hierarchical"});
+      Synchronizer synchronizer(group, kModel,
+                                {.policy = "single",
+                                 .coding = {.codec = std::string(codec->name), .dense_below = 0},
+                                 .exchange = "hierarchical"});
       auto& mine = results[static_cast<std::size_t>(group.rank())];
       for (int step = 0; step < 2; ++step) {
         for (std::size_t g = kModel.size(); g-- > 0;) {

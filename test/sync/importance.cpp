@@ -23,7 +23,7 @@ double bytes_of_a_step(const std::string& codec, double density, int ranks) {
   double bytes = 0, travelled = 0;
   test::on_groups(ranks, [&](Group& group) {
     std::vector<float> memory(kElements, 1.0F);
-    Synchronizer synchronizer(group, {{"w", kElements}}, {.codec = codec, .weights = {std::span(memory)}});
+    Synchronizer synchronizer(group, {{"w", kElements}}, {.coding = {.codec = codec}, .weights = {std::span(memory)}});
     const auto gradient = floats_of(synchronizer.gradient(0));
     const base::CounterRandom random{static_cast<std::uint64_t>(group.rank())};
     for (std::size_t i = 0; i < kElements; ++i) gradient[i] = random.uniform(i) < density ? 1.0F : 1e-6F;
@@ -64,7 +64,7 @@ TEST(Importance, LooksAtTheWeightsOfTheRowsThatARankHas) {
           const auto is_small = [](std::size_t i) { return i / kColumns % 3 == 1; };
           for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = is_small(i) ? 0.1F : 100;
           const std::span<float> all(memory);
-          SynchronizerOptions options{.codec = "importance:0.5,1,0", .exchange = exchange};
+          SynchronizerOptions options{.coding = {.codec = "importance:0.5,1,0"}, .exchange = exchange};
           options.weights = {all.first(kRows * kColumns), all.last(kRows * kColumns)};
           if (updater_of(exchange) != Updater::caller) options.update = [](std::size_t, std::size_t) {};
           Synchronizer synchronizer(
@@ -85,25 +85,26 @@ TEST(Importance, LooksAtTheWeightsOfTheRowsThatARankHas) {
 
 // Hosts of unequal size: the fifth rank has no rows and still takes part in every round.
 TEST(Importance, GoesOnWhereARankHasNoRows) {
-  test::on_groups(5,
-                  [&](Group& group) {
-                    std::vector<float> memory(5000, 1.0F);
-                    Synchronizer synchronizer(
-                        group, {{"w", 5000, DType::f32, 50}},
-                        {.codec = "importance:1e9,1,7", .exchange = "hierarchical", .weights = {std::span(memory)}});
-                    std::vector<float> sums(5000);
-                    for (int step = 0; step < 7; ++step) {
-                      std::ranges::fill(floats_of(synchronizer.gradient(0)), 1.0F);
-                      synchronizer.ready(0);
-                      synchronizer.wait();
-                      for (std::size_t i = 0; i < 5000; ++i) sums[i] += floats_of(synchronizer.gradient(0))[i];
-                    }
-                    for (const float sum : sums) {
-                      ASSERT_GE(sum, 1);
-                      ASSERT_LE(sum, 7) << "each element is flushed once in seven steps";
-                    }
-                  },
-                  {.ranks_per_host = 2});
+  test::on_groups(
+      5,
+      [&](Group& group) {
+        std::vector<float> memory(5000, 1.0F);
+        Synchronizer synchronizer(
+            group, {{"w", 5000, DType::f32, 50}},
+            {.coding = {.codec = "importance:1e9,1,7"}, .exchange = "hierarchical", .weights = {std::span(memory)}});
+        std::vector<float> sums(5000);
+        for (int step = 0; step < 7; ++step) {
+          std::ranges::fill(floats_of(synchronizer.gradient(0)), 1.0F);
+          synchronizer.ready(0);
+          synchronizer.wait();
+          for (std::size_t i = 0; i < 5000; ++i) sums[i] += floats_of(synchronizer.gradient(0))[i];
+        }
+        for (const float sum : sums) {
+          ASSERT_GE(sum, 1);
+          ASSERT_LE(sum, 7) << "each element is flushed once in seven steps";
+        }
+      },
+      {.ranks_per_host = 2});
 }
 
 TEST(Importance, NeedsTheWeightsOfEveryGradient) {
@@ -112,7 +113,7 @@ TEST(Importance, NeedsTheWeightsOfEveryGradient) {
     std::vector<double> wide(4);
     const std::span<float> all(memory);
     const auto make = [&](const std::string& codec, std::vector<Buffer> weights) {
-      Synchronizer(group, {{"a", 4}, {"b", 5}}, {.codec = codec, .weights = std::move(weights)});
+      Synchronizer(group, {{"a", 4}, {"b", 5}}, {.coding = {.codec = codec}, .weights = std::move(weights)});
     };
     EXPECT_NO_THROW(make("importance", {all.first(4), all.last(5)}));
     EXPECT_NO_THROW(make("topk", {all.first(4), all.last(5)})) << "who does not need weights ignores them";

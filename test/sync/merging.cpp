@@ -17,7 +17,8 @@ TEST(MergeableRounds, SumEveryRankOnceWhateverTheirNumber) {
     for (int ranks = 1; ranks <= 9; ++ranks)
       test::on_groups(ranks,
                       [&](Group& group) {
-                        Synchronizer synchronizer(group, kLayer, {.codec = "gtopk:1", .exchange = exchange});
+                        Synchronizer synchronizer(group, kLayer,
+                                                  {.coding = {.codec = "gtopk:1"}, .exchange = exchange});
                         const auto values = test::floats_of(synchronizer.gradient(0));
                         std::ranges::fill(values, static_cast<float>(1 << group.rank()));
                         synchronizer.ready(0);
@@ -33,7 +34,7 @@ TEST(MergeableRounds, SumEveryRankOnceWhateverTheirNumber) {
 TEST(MergeableRounds, RefuseLengthsAndPacketsThatNobodyCanHaveSent) {
   for (const std::int64_t length : {std::int64_t{1} << 50, std::int64_t{-1}, std::int64_t{40}})
     test::on_groups(2, [&](Group& group) {
-      Synchronizer synchronizer(group, kLayer, {.codec = "gtopk:0.1"});
+      Synchronizer synchronizer(group, kLayer, {.coding = {.codec = "gtopk:0.1"}});
       if (group.rank() == 0) {
         std::ranges::fill(test::floats_of(synchronizer.gradient(0)), 1.0F);
         synchronizer.ready(0);

@@ -85,7 +85,7 @@ TEST(Partitions, CutDifferentlyAreAMismatchOnEveryRankByEveryExchangeAndCodec) {
       if (exchange->name == "none" || !exchange->serves.includes(codec->combines)) continue;
       SCOPED_TRACE(std::string(exchange->name) + " " + std::string(codec->name));
       expect_mismatch(kModel, {.odd = 2, .usual = kByGradient, .other = {{0, 4}}, .words = {"fc2"}},
-                      {.codec = std::string(codec->name), .exchange = std::string(exchange->name)});
+                      {.coding = {.codec = std::string(codec->name)}, .exchange = std::string(exchange->name)});
     }
 }
 

@@ -62,8 +62,8 @@ TEST_P(Policies, AverageOnEveryNumberOfRanksWithEqualBitsOnAll) {
     for (const compress::Codec* codec : test::rounding_codecs()) {
       std::vector<std::vector<float>> last(static_cast<std::size_t>(ranks));
       on_groups(ranks, [&](Group& group) {
-        Synchronizer synchronizer(group, kModel,
-                                  {.policy = GetParam(), .fusion_bytes = 2000, .codec = std::string(codec->name)});
+        Synchronizer synchronizer(
+            group, kModel, {.policy = GetParam(), .fusion_bytes = 2000, .coding = {.codec = std::string(codec->name)}});
         for (int step = 0; step < kStepsToPlan + 3; ++step) {
           for (std::size_t gradient = kModel.size(); gradient-- > 0;)
             produce(synchronizer, group.rank(), step, gradient);

@@ -161,7 +161,7 @@ TEST(Settings, ParametersStandInTheName) {
 TEST(Synchronizer, RefusesInItsConstructorWhatAStepCouldNotDo) {
   on_groups(1, [](Group& group) {
     const std::vector<Gradient> model{{"w", 8}}, wide{{"w", 8, DType::f64}}, whole{{"w", 8, DType::i32}};
-    EXPECT_THROW(Synchronizer(group, wide, {.codec = "fp16"}), Misuse);
+    EXPECT_THROW(Synchronizer(group, wide, {.coding = {.codec = "fp16"}}), Misuse);
     EXPECT_THROW(Synchronizer(group, model, {.algorithm = "no_such"}), Misuse);
     EXPECT_THROW(Synchronizer(group, whole, {.clip_norm = 1}), Misuse);
     EXPECT_THROW(Synchronizer(group, whole, {.exchange = "hierarchical"}), Misuse) << "two truncations";
@@ -199,8 +199,9 @@ TEST(Synchronizer, ComparesWhatDecidesTheResult) {
     EXPECT_TRUE(failures[0] && failures[2]);
   };
   differ([](SynchronizerOptions& options) { options.clip_norm = 2; }, "clip_norm 2 on rank 1, clip_norm 0 on rank 0");
-  differ([](SynchronizerOptions& options) { options.codec = "bf16"; }, "codec bf16 on rank 1, codec none on rank 0");
-  differ([](SynchronizerOptions& options) { options.seed = 3; }, "seed 3 on rank 1, seed 0 on rank 0");
+  differ([](SynchronizerOptions& options) { options.coding.codec = "bf16"; },
+         "codec bf16 on rank 1, codec none on rank 0");
+  differ([](SynchronizerOptions& options) { options.coding.seed = 3; }, "seed 3 on rank 1, seed 0 on rank 0");
 }
 
 TEST(Synchronizer, TellsTheOthersWhyItsCommunicationFailed) {

@@ -56,7 +56,7 @@ TEST(Synchronizer, AveragesWithEveryPolicyAndCodec) {
       test::on_groups(3, [&](Group& group) {
         Synchronizer synchronizer(
             group, kModel,
-            {.policy = std::string(policy->name), .fusion_bytes = 2000, .codec = std::string(codec->name)});
+            {.policy = std::string(policy->name), .fusion_bytes = 2000, .coding = {.codec = std::string(codec->name)}});
         for (int step = 0; step < 3; ++step) {
           backward(synchronizer, group.rank());
           synchronizer.wait();
@@ -164,7 +164,7 @@ TEST(Synchronizer, CountsAsZeroWhatAWaitNeedsAndNothingElse) {
 
 TEST(Synchronizer, CountsWhatCodecsEncodedInAStepBeginningFromZero) {
   test::on_groups(2, [&](Group& group) {
-    Synchronizer synchronizer(group, kModel, {.codec = "fp16", .dense_below = 0});
+    Synchronizer synchronizer(group, kModel, {.coding = {.codec = "fp16", .dense_below = 0}});
     for (int step = 0; step < 3; ++step) {
       backward(synchronizer, group.rank());
       synchronizer.wait();
@@ -296,7 +296,7 @@ void expect_step_without_waiting(SynchronizerOptions options) {
       is_ready.wait();
       backward(*synchronizer, group.rank());
       synchronizer->wait();
-      expect_average(*synchronizer, 3, options.codec == "none" ? 1e-6F : 0.02F);
+      expect_average(*synchronizer, 3, options.coding.codec == "none" ? 1e-6F : 0.02F);
     }
     synchronizer.reset();
     barrier(group);
@@ -306,7 +306,7 @@ void expect_step_without_waiting(SynchronizerOptions options) {
 TEST(Synchronizer, ARankThatDoesNotWaitForItsLastStepStillContributesToIt) {
   expect_step_without_waiting({.policy = "wfbp"});
   expect_step_without_waiting({.policy = "online"});
-  expect_step_without_waiting({.policy = "wfbp", .codec = "fp16"});
+  expect_step_without_waiting({.policy = "wfbp", .coding = {.codec = "fp16"}});
 }
 
 TEST(Synchronizer, ARankThatDropsAStepSendsWhatIsReady) {

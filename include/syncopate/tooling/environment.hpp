@@ -2,23 +2,12 @@
 // `syncopate info --environment` and docs/environment.md list them.
 #pragma once
 
-#include <limits>
 #include <span>
 #include <string_view>
 
+#include "syncopate/tooling/allowed_values.hpp"
+
 namespace syncopate {
-
-/// Which values a variable allows, as far as this can be checked without its use.
-struct AllowedValues {
-  enum class Kind { any, listed, whole } kind = Kind::any;
-  long low = 0, high = std::numeric_limits<long>::max();  ///< of a whole number, both included
-
-  static constexpr AllowedValues any() { return {}; }
-  static constexpr AllowedValues listed() { return {.kind = Kind::listed}; }  ///< EnvironmentVariable::values is a list
-  static constexpr AllowedValues whole(long low, long high = std::numeric_limits<long>::max()) {
-    return {.kind = Kind::whole, .low = low, .high = high};
-  }
-};
 
 struct EnvironmentVariable {
   std::string_view name;

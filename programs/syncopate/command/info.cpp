@@ -7,6 +7,7 @@
 #include "command.hpp"
 #include "syncopate/tooling/combinations.hpp"
 #include "syncopate/tooling/environment.hpp"
+#include "syncopate/tooling/settings.hpp"
 #include "syncopate/tooling/shelves.hpp"
 #include "syncopate/version.hpp"
 
@@ -86,45 +87,66 @@ void print_table(const std::vector<ShelfEntry>& all) {
   }
 }
 
-void print_environment_rows() {
-  for (const EnvironmentVariable& variable : environment_variables())
-    print_row({{"shelf", "variable"},
-               {"name", variable.name},
-               {"summary", variable.meaning},
+/// A variable or a setting, as the lists have it.
+struct Described {
+  std::string_view shelf, topic, name, values;
+  std::string fallback, flag;
+  std::string_view meaning;
+};
+
+std::vector<Described> described_variables() {
+  std::vector<Described> all;
+  for (const EnvironmentVariable& each : environment_variables())
+    all.push_back({"variable", each.topic, each.name, each.values, std::string(each.fallback), "", each.meaning});
+  return all;
+}
+
+std::vector<Described> described_settings() {
+  std::vector<Described> all;
+  for (const auto& each : coding_settings())
+    all.push_back({"setting", "coding", each.name, each.values, each.text({}), std::string(each.flag), each.meaning});
+  return all;
+}
+
+constexpr const char* kEnvironmentPage =
+    "# Environment variables\n\n"
+    "Options of a program and of the API win over variables. A value that is not allowed ends the program with an "
+    "error\nthat names the variable. `syncopate info --environment --markdown` prints this page.\n";
+constexpr const char* kSettingsPage =
+    "# Settings\n\n"
+    "The options of a Synchronizer, a Combiner and a TableWorker that determine how gradients become packets "
+    "(`CodingOptions`\nin C++, keyword arguments in Python, where those of `feedback` are of a `syncopate.Feedback`). "
+    "Every rank and worker\ngives the same: a difference is a Mismatch that names the setting and both values. "
+    "`syncopate info --settings --markdown`\nprints this page.\n";
+
+void print_described(const std::vector<Described>& all) {
+  for (const Described& each : all)
+    print_text("{}\n    {}\n    allowed: {}; default: {}\n", each.name, each.meaning, each.values, each.fallback);
+}
+
+void print_described_rows(const std::vector<Described>& all) {
+  for (const Described& each : all)
+    print_row({{"shelf", each.shelf},
+               {"name", each.name},
+               {"summary", each.meaning},
                {"source", ""},
-               {"values", variable.values},
-               {"default", variable.fallback}});
+               {"values", each.values},
+               {"default", each.fallback}});
 }
 
-void print_environment_markdown() {
-  print_text(
-      "# Environment variables\n\n"
-      "Options of a program and of the API win over variables. A value that is not allowed ends the program with an "
-      "error\nthat names the variable. `syncopate info --environment --markdown` prints this page.\n");
+void print_described_markdown(const char* page, const std::vector<Described>& all) {
+  const bool has_flags = std::ranges::any_of(all, [](const Described& each) { return !each.flag.empty(); });
+  print_text("{}", page);
   std::string_view topic;
-  for (const EnvironmentVariable& variable : environment_variables()) {
-    if (variable.topic != topic)
-      print_text("\n## {}\n\n| variable | allowed | default | meaning |\n|---|---|---|---|\n", variable.topic);
-    topic = variable.topic;
-    print_text("| `{}` | {} | {} | {} |\n", variable.name, escaped(variable.values), escaped(variable.fallback),
-               escaped(variable.meaning));
+  for (const Described& each : all) {
+    if (each.topic != topic)
+      print_text("\n## {}\n\n| {} | allowed | default | {}meaning |\n|---|---|---|{}---|\n", each.topic, each.shelf,
+                 has_flags ? "`syncopate train` | " : "", has_flags ? "---|" : "");
+    topic = each.topic;
+    const std::string flag = each.flag.empty() ? "" : fmt::format("`{}`", each.flag);
+    print_text("| `{}` | {} | {} | {}{} |\n", each.name, escaped(each.values), escaped(each.fallback),
+               has_flags ? flag + " | " : "", escaped(each.meaning));
   }
-}
-
-void print_environment() {
-  for (const EnvironmentVariable& variable : environment_variables())
-    print_text("{}\n    {}\n    allowed: {}; default: {}\n", variable.name, variable.meaning, variable.values,
-               variable.fallback);
-}
-
-int show_environment(bool json, bool wants_markdown) {
-  if (json)
-    print_environment_rows();
-  else if (wants_markdown)
-    print_environment_markdown();
-  else
-    print_environment();
-  return 0;
 }
 
 void define(CLI::App& app, Session& session) {
@@ -133,10 +155,20 @@ void define(CLI::App& app, Session& session) {
   const auto* markdown = app.add_flag("--markdown")->description("Tables for documentation");
   const auto* environment =
       app.add_flag("--environment")->description("Environment variables instead of catalogue entries");
-  app.callback([&session, markdown, environment, name] {
+  const auto* settings = app.add_flag("--settings")->description("Settings of codecs instead of catalogue entries");
+  app.callback([&session, markdown, environment, settings, name] {
     session.action = [&session, name, wants_markdown = markdown->count() > 0,
-                      wants_environment = environment->count() > 0] {
-      if (wants_environment) return show_environment(session.json, wants_markdown);
+                      wants_environment = environment->count() > 0, wants_settings = settings->count() > 0] {
+      if (wants_environment || wants_settings) {
+        const auto all = wants_environment ? described_variables() : described_settings();
+        if (session.json)
+          print_described_rows(all);
+        else if (wants_markdown)
+          print_described_markdown(wants_environment ? kEnvironmentPage : kSettingsPage, all);
+        else
+          print_described(all);
+        return 0;
+      }
       const auto all = entries(*name);
       if (session.json) {
         print_rows(all);

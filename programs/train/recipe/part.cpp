@@ -12,11 +12,12 @@ Part part_of(const RecipePart& said, const Options& options) {
   Part part{.epochs = said.epochs, .options = options};
   Options& o = part.options;
   o.batch = said.batch;
-  o.codec = said.codec;
+  o.coding.codec = said.codec;
   o.exchange = said.exchange;
   o.algorithm = said.algorithm;
-  if (!said.feedback.empty()) o.feedback.kind = feedback_named(said.feedback);
-  if (said.warmup_density) std::tie(o.feedback.warmup_density, o.feedback.warmup_steps) = *said.warmup_density;
+  if (!said.feedback.empty()) o.coding.feedback.kind = feedback_named(said.feedback);
+  if (said.warmup_density)
+    std::tie(o.coding.feedback.warmup_density, o.coding.feedback.warmup_steps) = *said.warmup_density;
   if (said.resolution > 0) o.resolution = static_cast<int>(said.resolution);
   if (!said.learning_rate) return part;
   o.learning_rate = said.learning_rate->first;
@@ -82,10 +83,12 @@ std::string text_of(const Part& part) {
   if (o.resolution > 0) text += fmt::format("{} pixels, ", o.resolution);
   text += fmt::format("batch {}, ", o.batch);
   if (part.rates) text += "learning rate " + text_of(*part.rates) + ", ";
-  text += fmt::format("codec {}, exchange {}", o.codec, o.exchange);
-  if (o.feedback.kind != FeedbackKind::automatic) text += fmt::format(", feedback {}", name_of(o.feedback.kind));
-  if (o.feedback.warmup_steps > 0)
-    text += fmt::format(", density from {} in {} steps", o.feedback.warmup_density, o.feedback.warmup_steps);
+  text += fmt::format("codec {}, exchange {}", o.coding.codec, o.exchange);
+  if (o.coding.feedback.kind != FeedbackKind::automatic)
+    text += fmt::format(", feedback {}", name_of(o.coding.feedback.kind));
+  if (o.coding.feedback.warmup_steps > 0)
+    text +=
+        fmt::format(", density from {} in {} steps", o.coding.feedback.warmup_density, o.coding.feedback.warmup_steps);
   return o.algorithm == "auto" ? text : text + fmt::format(", algorithm {}", o.algorithm);
 }
 
@@ -95,11 +98,12 @@ nlohmann::ordered_json row_of(const Part& part) {
   if (o.resolution > 0) row["resolution"] = o.resolution;
   row["batch"] = o.batch;
   if (part.rates) row["learning_rate"] = {part.rates->from, part.rates->to};
-  row["codec"] = o.codec;
+  row["codec"] = o.coding.codec;
   row["exchange"] = o.exchange;
   row["algorithm"] = o.algorithm;
-  if (o.feedback.kind != FeedbackKind::automatic) row["feedback"] = name_of(o.feedback.kind);
-  if (o.feedback.warmup_steps > 0) row["warmup_density"] = {o.feedback.warmup_density, o.feedback.warmup_steps};
+  if (o.coding.feedback.kind != FeedbackKind::automatic) row["feedback"] = name_of(o.coding.feedback.kind);
+  if (o.coding.feedback.warmup_steps > 0)
+    row["warmup_density"] = {o.coding.feedback.warmup_density, o.coding.feedback.warmup_steps};
   return row;
 }
 

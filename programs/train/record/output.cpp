@@ -44,8 +44,9 @@ std::string medians_of(const Json& row) {
 std::string manner_of(const Options& o) {
   if (o.recipe) return fmt::format("by recipe {}", o.recipe_file);
   if (o.exchange == "none") return "each trains alone";
-  if (o.is_served()) return fmt::format("exchange {}, consistency {}, codec {}", o.exchange, o.consistency, o.codec);
-  return fmt::format("exchange {}, policy {}, codec {}", o.exchange, o.policy, o.codec);
+  if (o.is_served())
+    return fmt::format("exchange {}, consistency {}, codec {}", o.exchange, o.consistency, o.coding.codec);
+  return fmt::format("exchange {}, policy {}, codec {}", o.exchange, o.policy, o.coding.codec);
 }
 
 }  // namespace

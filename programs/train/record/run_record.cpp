@@ -1,6 +1,8 @@
 // The settings, the sizes, and the buckets of a run, as one JSON object.
 #include "record/run_record.hpp"
 
+#include "syncopate/tooling/settings.hpp"
+
 namespace syncopate::train {
 namespace {
 
@@ -23,7 +25,7 @@ Json run_record(const Run& run, const TrainingState& state, const Part& part, co
               {"ranks", run.place.ranks},
               {"transport", run.is_served() ? "streams" : run.group.transport()},
               {"policy", run.is_served() ? kServedPolicy : o.policy},
-              {"codec", plan.refused_codec.empty() ? now.codec : "none"},
+              {"codec", plan.refused_codec.empty() ? now.coding.codec : "none"},
               {"exchange", now.exchange},
               {"optimizer", descent.rule()},
               {"algorithm", now.algorithm},
@@ -41,6 +43,7 @@ Json run_record(const Run& run, const TrainingState& state, const Part& part, co
               {"command", o.command},
               {"layers", layers},
               {"buckets", buckets}};
+  for (const auto& setting : coding_settings()) record["settings"][setting.name] = setting.text(plan.options.coding);
   if (!plan.refused_codec.empty()) record["refused_codec"] = plan.refused_codec;
   if (!plan.codecs.unused().empty()) record["unused_codecs"] = plan.codecs.unused();
   if (o.origin_rate > 0) record["origin_rate"] = o.origin_rate;

@@ -36,7 +36,7 @@ Descent::Descent(const Run& run, const Network& network, const Options& options,
   SynchronizerOptions exchange = plan.options;
   if (updater_ != Updater::caller)
     exchange.update = [this](std::size_t first, std::size_t last) { update(first, last); };
-  if (!updater_ && !served) served = serve(network, options, plan.options.feedback, earlier);
+  if (!updater_ && !served) served = serve(network, options, plan.options.coding, earlier);
   gradients_ = std::make_unique<Gradients>(
       run.group, network, std::move(exchange),
       Gradients::Mode{options.serial, options.share_norms, std::move(served), plan.codecs.by_gradient()});

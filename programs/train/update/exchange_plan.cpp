@@ -18,7 +18,7 @@ namespace {
 
 /// Whether the synchronizer accumulates the momentum of gradients, so that the optimizer adds none.
 bool has_momentum_correction(const Options& o) {
-  return o.feedback.kind == FeedbackKind::momentum && o.exchange != "none";
+  return o.coding.feedback.kind == FeedbackKind::momentum && o.exchange != "none";
 }
 
 /// The bound on the averaged gradient; 0 with momentum correction, where averages are velocities and gradients are
@@ -30,13 +30,13 @@ double global_clip(const Options& o, const Model& model) {
 /// Lin et al., section 3.2: a bound on the average of N gradients becomes a bound √N times as large on each. (The
 /// paper's factor is 1/√N, for gradients already divided by N: if the ranks' gradients are independent, the average of
 /// N gradients of norm g has norm g/√N.)
-FeedbackOptions feedback_options(const Options& o, const Model& model, int ranks) {
-  FeedbackOptions feedback = o.feedback;
+CodingOptions coding_options(const Options& o, const Model& model, int ranks) {
+  CodingOptions coding = o.coding;
+  FeedbackOptions& feedback = coding.feedback;
   if (o.momentum) feedback.momentum = *o.momentum;
   feedback.nesterov = o.nesterov;
-  const double usual = has_momentum_correction(o) ? model.clip * std::sqrt(ranks) : 0;
-  feedback.clip_norm = o.local_clip.value_or(usual);
-  return feedback;
+  if (!o.is_clip_given && has_momentum_correction(o)) feedback.clip_norm = model.clip * std::sqrt(ranks);
+  return coding;
 }
 
 SynchronizerOptions synchronizer_options(Run& run, const Options& o) {
@@ -44,9 +44,7 @@ SynchronizerOptions synchronizer_options(Run& run, const Options& o) {
           .cost = {},
           .check_every = o.check_every,
           .fusion_bytes = o.fusion_bytes,
-          .codec = o.codec,
-          .feedback = feedback_options(o, run.model, run.place.ranks),
-          .dense_below = o.dense_below,
+          .coding = coding_options(o, run.model, run.place.ranks),
           .exchange = o.exchange,
           .algorithm = o.algorithm,
           .zero_missing = o.zero_missing,
@@ -62,8 +60,8 @@ SynchronizerOptions synchronizer_options(Run& run, const Options& o) {
 /// Throws now the errors that the synchronizer would throw when the part begins.
 void require_possible(const Run& run, const std::vector<Gradient>& gradients, SynchronizerOptions exchange) {
   const Cluster here{.ranks = run.place.ranks};
-  for (const std::string& way : codec_ways(exchange.codec)) {
-    exchange.codec = way;
+  for (const std::string& way : codec_ways(exchange.coding.codec)) {
+    exchange.coding.codec = way;
     static_cast<void>(exchange_law(gradients, exchange, here));
   }
 }
@@ -73,15 +71,16 @@ void choose(Run& run, const std::vector<Gradient>& gradients, const Options& o, 
   require(!o.cluster.empty(),
           "--codec {} without --cluster; allowed: with the file of `syncopate fit --codec {}`, which has the costs of "
           "codecs",
-          o.codec, fmt::join(codec_ways(o.codec), ","));
+          o.coding.codec, fmt::join(codec_ways(o.coding.codec), ","));
   Cluster cluster = read_cluster(o.cluster);
   const auto cost_of = [&, file = cluster](const ExchangeLaw& law, std::uint64_t bytes) {
     return exchange_cost(file, run.place.ranks, bytes, law);
   };
   cluster.ranks = run.place.ranks;
   cluster.ranks_per_host = std::min(cluster.ranks_per_host, run.place.ranks);
-  plan.codecs = ChosenCodecs(run.group, codec_ways(o.codec), choose_codecs(gradients, plan.options, cluster, cost_of));
-  plan.options.codec = "none";
+  plan.codecs =
+      ChosenCodecs(run.group, codec_ways(o.coding.codec), choose_codecs(gradients, plan.options, cluster, cost_of));
+  plan.options.coding.codec = "none";
   if (run.place.rank == 0 && !plan.codecs.unused().empty())
     run.output.warn(fmt::format("not chosen for any bucket: codec {}", plan.codecs.unused()));
 }
@@ -98,10 +97,10 @@ void weigh(Run& run, const std::vector<Gradient>& gradients, const Options& o, E
     return exchange_cost(cluster, run.place.ranks, bytes, exchange_law(gradients, options, here));
   };
   plan.options.cost = cost_of(plan.options);
-  if (plan.options.codec == "none") return;
+  if (plan.options.coding.codec == "none") return;
   SynchronizerOptions plain = plan.options;
-  plain.codec = "none";
-  plain.feedback = {};
+  plain.coding.codec = "none";
+  plain.coding.feedback = {};
   plain.clip_norm = o.clip.value_or(run.model.clip);
   ExchangeCost plain_cost = cost_of(plain);
   std::array<double, 2> seconds{plan.options.cost->table.back().second, plain_cost.table.back().second};
@@ -111,8 +110,8 @@ void weigh(Run& run, const std::vector<Gradient>& gradients, const Options& o, E
     run.output.warn(
         fmt::format("codec {} is not used: exchanging all gradients is predicted to take {} with it and {} without; "
                     "--force uses it anyway",
-                    plan.options.codec, format_seconds(seconds[0]), format_seconds(seconds[1])));
-  plan.refused_codec = plan.options.codec;
+                    plan.options.coding.codec, format_seconds(seconds[0]), format_seconds(seconds[1])));
+  plan.refused_codec = plan.options.coding.codec;
   plain.cost = std::move(plain_cost);
   plan.options = std::move(plain);
 }
@@ -123,7 +122,7 @@ ExchangePlan plan_exchange(Run& run, const Network& network, const Options& opti
   const std::vector<Gradient> gradients = gradients_of(network);
   ExchangePlan plan{.options = synchronizer_options(run, options)};
   if (!options.is_served()) require_possible(run, gradients, plan.options);
-  if (chooses_codecs(options.codec)) choose(run, gradients, options, plan);
+  if (chooses_codecs(options.coding.codec)) choose(run, gradients, options, plan);
   if (!options.cluster.empty()) weigh(run, gradients, options, plan);
   plan.corrected = has_momentum_correction(options) && plan.refused_codec.empty();
   return plan;

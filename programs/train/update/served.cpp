@@ -52,7 +52,7 @@ class ByTables final : public ServedWeights {
   }
   [[nodiscard]] SavedCodecState codec_state() const override {
     KeptByCodec kept = worker_->kept_by_codec();
-    SavedCodecState state{.codec = options_.codec, .steps = kept.packets};
+    SavedCodecState state{.codec = options_.coding.codec, .steps = kept.packets};
     for (std::size_t i = 0; i < names_.size(); ++i) state.gradients.emplace_back(names_[i], std::move(kept.tables[i]));
     return state;
   }
@@ -99,20 +99,15 @@ Place place_among_workers() {
   return {static_cast<int>(worker.worker), static_cast<int>(worker.workers)};
 }
 
-std::unique_ptr<ServedWeights> serve(const Network& network, const Options& options, const FeedbackOptions& feedback,
+std::unique_ptr<ServedWeights> serve(const Network& network, const Options& options, const CodingOptions& coding,
                                      const Earlier& earlier) {
   WorkerOptions worker = worker_from_environment();
   const OptimizerOptions optimizer = optimizer_options(options);
   worker.placement = options.placement;
   worker.consistency = options.consistency;
-  worker.codec = options.codec;
-  worker.feedback = feedback.kind;
-  worker.local_clip = feedback.clip_norm;
-  worker.warmup_density = feedback.warmup_density;
-  worker.warmup_steps = feedback.warmup_steps;
+  worker.coding = coding;
   worker.answers = options.answers;
-  worker.dense_below = options.dense_below;
-  worker.seed = earlier.seed;
+  worker.coding.seed = earlier.seed;
   worker.optimizer = optimizer.rule;
   worker.hyperparameters = optimizer.hyperparameters;
   if (!options.log_level.empty()) worker.log.level = log_level_named(options.log_level);

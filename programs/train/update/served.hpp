@@ -71,6 +71,6 @@ struct Earlier {
 /// result. Throws Misuse, and what syncopate::TableWorker throws.
 /// `feedback`: that of the options, with the usual local clipping.
 [[nodiscard]] std::unique_ptr<ServedWeights> serve(const Network& network, const Options& options,
-                                                   const FeedbackOptions& feedback, const Earlier& earlier);
+                                                   const CodingOptions& coding, const Earlier& earlier);
 
 }  // namespace syncopate::train

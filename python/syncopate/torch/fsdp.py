@@ -18,15 +18,15 @@ def compress(model, mesh, *, timeout_s=None, **coding):
     """Average the gradients' shards of an FSDP2 model between hosts with a codec; a ReplicaExchange. Every rank calls it.
 
     model: `fully_shard(module, mesh=mesh[second])` has sharded each of its modules within a host. mesh: of two dimensions, the
-    hosts and the ranks of a host, as one gives HSDP. codec, catalogue, feedback, dense_below, exchange, algorithm, seed: those of
-    HookState, but for codec="auto:A+B"; equal on all ranks. A codec sees the shard of each parameter as a gradient of its own,
-    with the shard's rows. With "none" the weights equal those of native HSDP.
+    hosts and the ranks of a host, as one gives HSDP. codec, and other options of HookState: equal on all ranks, but for
+    codec="auto:A+B". A codec sees the shard of each parameter as a gradient of its own, with the shard's rows. With "none" the
+    weights equal those of native HSDP.
 
     FSDP calls the exchange when a module's gradients are reduced, and the backward pass waits for it. Errors are raised by
     `backward`. Raises Misuse for a mesh or model that does not fit.
     """
     _require_hosts(mesh)
-    return ReplicaExchange(_units(model, mesh), mesh, timeout_s, codec_choice.named(coding))
+    return ReplicaExchange(_units(model, mesh), mesh, timeout_s, codec_choice.known(coding))
 
 
 def _require_hosts(mesh):

@@ -22,16 +22,10 @@ Setup setup_of(const WorkerOptions& options) {
           .servers = options.servers.size(),
           .placement = options.placement,
           .consistency = options.consistency,
-          .codec = options.codec,
-          .feedback = std::string(name_of(options.feedback)),
-          .local_clip = options.local_clip,
-          .warmup_density = options.warmup_density,
-          .warmup_steps = options.warmup_steps,
+          .coding = options.coding,
           .answers = options.answers,
-          .dense_below = options.dense_below,
           .optimizer = options.optimizer,
           .hyperparameters = options.hyperparameters,
-          .seed = options.seed,
           .catalogue = options.catalogue};
 }
 

@@ -9,12 +9,11 @@
 #include "base/random.hpp"
 #include "base/require.hpp"
 #include "base/wire.hpp"
-#include "compress/feedback_choice.hpp"
 #include "optim/norms.hpp"
 #include "server/message.hpp"
 #include "server/placement.hpp"
-#include "syncopate/feedback.hpp"
 #include "syncopate/optimizer.hpp"
+#include "syncopate/tooling/settings.hpp"
 
 namespace syncopate::server {
 
@@ -67,6 +66,12 @@ std::vector<std::pair<std::string, double>> read_hyperparameters(base::WireReade
   return hyperparameters;
 }
 
+void read_coding(base::WireReader& reader, CodingOptions& coding) try {
+  for (const auto& setting : coding_settings()) setting.set(coding, reader.text(kMostName));
+} catch (const Misuse& misuse) {
+  reader.refuse(misuse.what());
+}
+
 void write(base::WireWriter& writer, const RowOptions& rows) {
   writer.text(rows.name, kMostName);
   writer.number(std::uint64_t{rows.width});
@@ -104,12 +109,11 @@ std::string shown_rows(const Setup& setup, std::size_t table) {
 
 std::string Setup::bytes() const {
   base::WireWriter writer;
-  for (const std::uint64_t number : {std::uint64_t{workers}, std::uint64_t{servers}, seed, std::uint64_t{dense_below},
-                                     static_cast<std::uint64_t>(first_step)})
+  for (const std::uint64_t number :
+       {std::uint64_t{workers}, std::uint64_t{servers}, static_cast<std::uint64_t>(first_step)})
     writer.number(number);
-  for (const std::string* name : {&placement, &consistency, &codec, &feedback, &answers, &optimizer})
-    writer.text(*name, kMostName);
-  for (const std::uint64_t number : {bits_of(local_clip), bits_of(warmup_density), warmup_steps}) writer.number(number);
+  for (const std::string* name : {&placement, &consistency, &answers, &optimizer}) writer.text(*name, kMostName);
+  for (const auto& setting : coding_settings()) writer.text(setting.text(coding), kMostName);
   write(writer, hyperparameters);
   writer.number(std::uint64_t{tables.size()});
   for (const auto& [name, elements, is_spared] : tables) {
@@ -132,15 +136,10 @@ Setup Setup::of(std::string_view bytes, const Catalogue& catalogue) {
   Setup setup{.catalogue = catalogue};
   setup.workers = count(reader, kMostWorkers);
   setup.servers = count(reader, kMostWorkers);
-  setup.seed = reader.number<std::uint64_t>();
-  setup.dense_below = reader.number<std::uint64_t>();
   setup.first_step = static_cast<Clock>(count(reader, kMostFirstStep));
-  for (std::string* name :
-       {&setup.placement, &setup.consistency, &setup.codec, &setup.feedback, &setup.answers, &setup.optimizer})
+  for (std::string* name : {&setup.placement, &setup.consistency, &setup.answers, &setup.optimizer})
     *name = reader.text(kMostName);
-  for (double* value : {&setup.local_clip, &setup.warmup_density})
-    *value = std::bit_cast<double>(reader.number<std::uint64_t>());
-  setup.warmup_steps = reader.number<std::uint64_t>();
+  read_coding(reader, setup.coding);
   setup.hyperparameters = read_hyperparameters(reader);
   for (std::size_t left = count(reader, kMostTables); left > 0; --left) {
     TableShape table{.name = reader.text(kMostName)};
@@ -164,7 +163,7 @@ std::string missing_name(const Setup& setup) {
   for (std::string text :
        {missing("placement", setup.placement, catalogue.placements()),
         missing("consistency", setup.consistency, catalogue.consistencies()),
-        missing("codec", setup.codec, catalogue.codecs()), missing("codec", setup.answers, catalogue.codecs()),
+        missing("codec", setup.coding.codec, catalogue.codecs()), missing("codec", setup.answers, catalogue.codecs()),
         missing("optimizer", setup.optimizer, catalogue.rules())})
     if (!text.empty()) return text;
   for (const RowOptions& rows : setup.rows)
@@ -176,20 +175,17 @@ std::string difference(const Setup& one, const Setup& other) {
   const auto differs = [](std::string_view what, const auto& a, const auto& b) {
     return a == b ? std::string{} : fmt::format("{} is {} there and {} here", what, b, a);
   };
+  for (const auto& setting : coding_settings())
+    if (std::string text = differs(setting.name, setting.text(one.coding), setting.text(other.coding)); !text.empty())
+      return text;
   for (std::string text :
        {differs("the number of workers", one.workers, other.workers),
         differs("the number of servers", one.servers, other.servers),
         differs("the placement", one.placement, other.placement),
-        differs("the consistency", one.consistency, other.consistency), differs("the codec", one.codec, other.codec),
-        differs("the feedback", one.feedback, other.feedback),
-        differs("the local clipping", one.local_clip, other.local_clip),
-        differs("the density of the warm-up", one.warmup_density, other.warmup_density),
-        differs("the number of steps of the warm-up", one.warmup_steps, other.warmup_steps),
+        differs("the consistency", one.consistency, other.consistency),
         differs("the codec of answers", one.answers, other.answers),
-        differs("the bound of what is coded", one.dense_below, other.dense_below),
         differs("the optimizer", one.optimizer, other.optimizer),
         differs("the optimizer's hyperparameters", shown(one.hyperparameters), shown(other.hyperparameters)),
-        differs("the seed", one.seed, other.seed),
         differs("the step to begin with (0, or that of the checkpoint which every worker resumes from)", one.first_step,
                 other.first_step),
         differs("the number of tables", one.tables.size(), other.tables.size())})
@@ -257,7 +253,7 @@ std::vector<Block> blocks_of(const Setup& setup) {
                         .is_coded = rules.codes(setup.tables[table].elements),
                         .answers_are_coded = rules.codes_answers(setup.tables[table].elements),
                         .is_joint = is_joint,
-                        .key = base::mixed(setup.seed ^ base::mixed(blocks.size() + 1)),
+                        .key = base::mixed(setup.coding.seed ^ base::mixed(blocks.size() + 1)),
                         .index = next[server]++});
     }
   }
@@ -267,40 +263,42 @@ std::vector<Block> blocks_of(const Setup& setup) {
 namespace {
 
 /// A server decodes each worker's packets separately, and a packet of a block must fit into a message.
-compress::Settings settings_of(const Setup& setup, const std::string& name, const FeedbackOptions& feedback) {
-  compress::Settings settings = compress::settings_of(name, setup.catalogue);
+compress::Settings settings_of(const CodingOptions& coding, const Catalogue& catalogue) {
+  compress::Settings settings = compress::settings_of(coding, catalogue);
   const compress::Codec& codec = *settings.codec;
   base::require(codec.decodes_alone || codec.selects_alike,
                 "codec {} with a parameter server: its packets cannot be decoded alone{}{}; allowed: {}", codec.name,
                 codec.conversation.empty() ? "" : ", because ", codec.conversation,
-                fmt::join(names_alone(setup.catalogue), ", "));
-  settings.feedback = compress::feedback_with(codec, feedback);
-  settings.warmup = compress::warmup_with(codec, feedback);
+                fmt::join(names_alone(catalogue), ", "));
   settings.feedback.clip_norm = 0;
-  settings.dense_below = setup.dense_below;
   const compress::Tensor block{.values = Buffer(nullptr, kMostElements, DType::f32), .rows = kMostElements};
   const std::size_t most =
       compress::wire_bytes_of(settings, {&block, 1}, true) + (codec.selects_alike ? kNumberBytes : 0);
   base::require(most <= kMostBodyBytes,
-                "codec {}: a packet may take {} bytes of a block of {}; allowed: at most as many", name, most,
+                "codec {}: a packet may take {} bytes of a block of {}; allowed: at most as many", coding.codec, most,
                 kMostBodyBytes);
   return settings;
 }
 
-/// The rule's momentum is accumulated before the selection instead.
-FeedbackOptions feedback_of(const Setup& setup, const optim::Rule& rule, const optim::Hyperparameters& with) {
-  const FeedbackKind kind = feedback_named(setup.feedback);
-  if (kind == FeedbackKind::momentum)
+/// The coding of updates: the rule's momentum is accumulated before the selection instead.
+CodingOptions coding_of(const Setup& setup, const optim::Rule& rule, const optim::Hyperparameters& with) {
+  CodingOptions coding = setup.coding;
+  if (coding.feedback.kind == FeedbackKind::momentum)
     syncopate::require_allowed({.rule = setup.optimizer,
                                 .hyperparameters = setup.hyperparameters,
                                 .corrected = true,
                                 .catalogue = setup.catalogue});
-  return {.kind = kind,
-          .momentum = with.momentum,
-          .nesterov = rule.name == "nesterov",
-          .clip_norm = setup.local_clip,
-          .warmup_density = setup.warmup_density,
-          .warmup_steps = setup.warmup_steps};
+  coding.feedback.momentum = with.momentum;
+  coding.feedback.nesterov = rule.name == "nesterov";
+  return coding;
+}
+
+/// The coding of answers, which carry what earlier ones left out instead of feedback.
+CodingOptions coding_of_answers(const Setup& setup) {
+  CodingOptions coding = setup.coding;
+  coding.codec = setup.answers;
+  coding.feedback = {.kind = FeedbackKind::none};
+  return coding;
 }
 
 }  // namespace
@@ -310,11 +308,11 @@ JobRules::JobRules(const Setup& setup, std::optional<NoValues> without)
       consistency(rule_of(setup.consistency, setup.catalogue)),
       optimizer(optim::rule_named(setup.optimizer, setup.catalogue)),
       with(optim::hyperparameters_of(optimizer, setup.hyperparameters)),
-      codec(settings_of(setup, setup.codec, feedback_of(setup, optimizer, with))),
-      answers(settings_of(setup, setup.answers, {.kind = FeedbackKind::none})),
-      local_clip(setup.local_clip),
+      codec(settings_of(coding_of(setup, optimizer, with), setup.catalogue)),
+      answers(settings_of(coding_of_answers(setup), setup.catalogue)),
+      local_clip(setup.coding.feedback.clip_norm),
       masks_velocity(!in_lockstep() && corrects()),
-      seed(setup.seed),
+      seed(setup.coding.seed),
       first_step(setup.first_step),
       no_values(without) {
   base::require(first_step >= 0 && static_cast<std::uint64_t>(first_step) <= kMostFirstStep,

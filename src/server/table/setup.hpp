@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "compress/codec.hpp"
+#include "compress/coding.hpp"
 #include "optim/rule.hpp"
 #include "server/consistency.hpp"
 #include "server/table/row_rules.hpp"
@@ -29,17 +29,11 @@ struct Setup {
   std::size_t workers = 1, servers = 1;
   std::string placement = "uniform";
   std::string consistency = "bsp";
-  std::string codec = "none";          ///< of updates
-  std::string feedback = "auto";       ///< momentum: with the optimizer's momentum
-  double local_clip = 0;               ///< > 0: limit of the L2 norm of every worker's gradient that is coded
-  double warmup_density = 0;           ///< the codec's density falls from this...
-  std::uint64_t warmup_steps = 0;      ///< ...during this many steps; 0: no warm-up
+  CodingOptions coding{};              ///< of updates; feedback momentum is the optimizer's
   std::string answers = "none";        ///< codec of the servers' answers
-  std::size_t dense_below = 4096;      ///< updates of tables with fewer elements are sent uncoded
   std::string optimizer = "momentum";  ///< all its hyperparameters are given
   std::vector<std::pair<std::string, double>> hyperparameters{};
-  std::uint64_t seed = 0;  ///< of codecs that use random numbers
-  Clock first_step = 0;    ///< number of steps that an earlier run of the job made
+  Clock first_step = 0;  ///< number of steps that an earlier run of the job made
   std::vector<RowOptions> rows{};
   Catalogue catalogue{};  ///< of this process: where the names above are looked up; not part of the bytes
 

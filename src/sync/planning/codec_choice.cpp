@@ -34,7 +34,7 @@ ExchangeLaw known_law(std::span<const Gradient> bucket, const SynchronizerOption
   ExchangeLaw law = exchange_law(bucket, options, cluster);
   base::require(law.coding_is_known,
                 "the cluster file has no coding times of codec {}; measure them with `syncopate fit --codec {}`",
-                options.codec, options.codec);
+                options.coding.codec, options.coding.codec);
   return law;
 }
 
@@ -61,7 +61,7 @@ std::vector<std::string> codec_ways(std::string_view text) {
 
 std::vector<CodecChoice> choose_codecs(std::span<const Gradient> gradients, const SynchronizerOptions& options,
                                        const Cluster& cluster, const ExchangeCostOf& cost_of) {
-  const std::vector<std::string> ways = codec_ways(options.codec);
+  const std::vector<std::string> ways = codec_ways(options.coding.codec);
   std::vector<CodecChoice> choices;
   for (const schedule::Bucket& bucket : partition_of(gradients, options, cluster.ranks)) {
     CodecChoice choice{.first = bucket.first, .last = bucket.last};
@@ -69,7 +69,7 @@ std::vector<CodecChoice> choose_codecs(std::span<const Gradient> gradients, cons
     for (const Gradient& gradient : part) choice.bytes += gradient.elements * size_of(gradient.dtype);
     for (const std::string& way : ways) {
       SynchronizerOptions with = options;
-      with.codec = way;
+      with.coding.codec = way;
       choice.predicted_s.push_back(seconds_of(cost_of(known_law(part, with, cluster), choice.bytes), choice.bytes));
     }
     choice.way = static_cast<std::size_t>(std::ranges::min_element(choice.predicted_s) - choice.predicted_s.begin());

@@ -7,6 +7,7 @@
 #include "base/wire.hpp"
 #include "schedule/policy.hpp"
 #include "sync/codec_state.hpp"
+#include "syncopate/tooling/settings.hpp"
 
 namespace syncopate::sync::planning {
 
@@ -28,7 +29,7 @@ std::string missing_name(const SynchronizerOptions& options, std::span<const Gra
     return is_there ? std::string{} : fmt::format("{} '{}'", what, name);
   };
   const auto codecs = options.catalogue.codecs();
-  std::string found = missing("codec", options.codec, codecs);
+  std::string found = missing("codec", options.coding.codec, codecs);
   for (const Gradient& gradient : gradients)
     if (found.empty() && !gradient.codec.empty()) found = missing("codec", gradient.codec, codecs);
   return found.empty() ? missing("policy", options.policy, options.catalogue.policies()) : found;
@@ -36,14 +37,16 @@ std::string missing_name(const SynchronizerOptions& options, std::span<const Gra
 
 std::vector<std::string> describe(const SynchronizerOptions& options, std::span<const Gradient> gradients) {
   const std::string missing = missing_name(options, gradients);
-  return {missing.empty() ? "a catalogue with all names" : fmt::format("a catalogue without {}", missing),
-          fmt::format("exchange {}", options.exchange),
-          fmt::format("codec {}", missing.empty() ? compress::text_of(codec_settings(options)) : options.codec),
-          fmt::format("algorithm {}", options.algorithm),
-          fmt::format("seed {}", options.seed),
-          fmt::format("zero_missing {}", options.zero_missing),
-          fmt::format("clip_norm {}", options.clip_norm),
-          fmt::format("broadcast_every {}", options.broadcast_every)};
+  std::vector<std::string> texts{
+      missing.empty() ? "a catalogue with all names" : fmt::format("a catalogue without {}", missing),
+      fmt::format("exchange {}", options.exchange)};
+  for (const auto& setting : coding_settings())
+    texts.push_back(fmt::format("{} {}", setting.name, setting.text(options.coding)));
+  texts.push_back(fmt::format("algorithm {}", options.algorithm));
+  texts.push_back(fmt::format("zero_missing {}", options.zero_missing));
+  texts.push_back(fmt::format("clip_norm {}", options.clip_norm));
+  texts.push_back(fmt::format("broadcast_every {}", options.broadcast_every));
+  return texts;
 }
 
 using Texts = std::vector<std::string>;
@@ -193,8 +196,8 @@ std::vector<compress::Settings> compared_settings(Group& group, const std::vecto
   return checked_settings(gradients, options);
 }
 
-void refuse(Group& group, const SynchronizerOptions& options, const Misuse& misuse) {
-  if (options.exchange == "none") throw;
+void refuse(Group& group, std::string_view exchange, const Misuse& misuse) {
+  if (exchange == "none") throw;
   syncopate::refuse(group, misuse.what());
 }
 

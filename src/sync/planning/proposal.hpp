@@ -52,7 +52,7 @@ struct Difference {
                                                                 const SynchronizerOptions& options);
 /// Ends the construction of what exchanges by these options: as a refused call of the group, so that a rank whose
 /// arguments are valid gets a Mismatch with the reason. Throws Misuse. Called by the handler of `misuse`.
-[[noreturn]] void refuse(Group& group, const SynchronizerOptions& options, const Misuse& misuse);
+[[noreturn]] void refuse(Group& group, std::string_view exchange, const Misuse& misuse);
 /// Returns rank 0's partition on every rank; `mine` is used on rank 0 only.
 [[nodiscard]] schedule::Partition agree(Group& group, std::size_t gradients, const schedule::Partition& mine);
 

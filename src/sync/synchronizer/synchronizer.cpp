@@ -155,7 +155,7 @@ void Synchronizer::Impl::require_ready(std::size_t first, std::size_t last) {
 Synchronizer::Synchronizer(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options) try
     : impl_(std::make_unique<Impl>(group, std::move(gradients), options)) {
 } catch (const Misuse& misuse) {
-  sync::planning::refuse(group, options, misuse);
+  sync::planning::refuse(group, options.exchange, misuse);
 }
 Synchronizer::~Synchronizer() {
   // In a forked child locks may be held and a thread awaited that it does not have.

@@ -47,8 +47,11 @@ struct RestoredWay {
 class Restored : public testing::TestWithParam<RestoredWay> {};
 
 TEST_P(Restored, InLockstepHasTheBitsOfAnUninterruptedJob) {
-  const WorkerOptions options{
-      .servers = {}, .workers = 3, .answers = GetParam().answers, .dense_below = 1, .optimizer = GetParam().optimizer};
+  const WorkerOptions options{.servers = {},
+                              .workers = 3,
+                              .coding = {.dense_below = 1},
+                              .answers = GetParam().answers,
+                              .optimizer = GetParam().optimizer};
   const std::vector<float> expected = end_of({}, options, 11);
   const SnapshotFiles folder;
   const ServerOptions server = snapshots_in(folder, 4);

@@ -90,7 +90,7 @@ TEST_P(ReduceBroadcast, TakesEveryCodecThatRoundsInOneRound) {
   for (const compress::Codec* codec : test::rounding_codecs()) {
     if (!codec->one_round) continue;
     test::on_groups(GetParam(), [&](Group& group) {
-      Trained trained(group, {.codec = std::string(codec->name), .exchange = "reduce_broadcast"});
+      Trained trained(group, {.coding = {.codec = std::string(codec->name)}, .exchange = "reduce_broadcast"});
       train(trained, 2, Order::overlapped);
       std::vector<float> exact = serially(group, trained.synchronizer->buckets(), 2)[2];
       for (std::size_t i = 0; i < exact.size(); ++i)
@@ -105,8 +105,9 @@ TEST_P(ReduceBroadcast, TakesEveryCodecOfOneRound) {
     if (!codec->one_round || codec->feedback == compress::FeedbackUse::pointless) continue;
     test::on_groups(GetParam(), [&](Group& group) {
       const auto weights_by = [&](const char* exchange) {
-        Trained trained(
-            group, {.policy = "single", .codec = std::string(codec->name), .dense_below = 100, .exchange = exchange});
+        Trained trained(group, {.policy = "single",
+                                .coding = {.codec = std::string(codec->name), .dense_below = 100},
+                                .exchange = exchange});
         train(trained, 3, Order::serial);
         return trained.replica.all();
       };

@@ -73,7 +73,7 @@ TEST(ExchangeInWeights, EveryRankReadsWhyOneRankIsRefused) {
   const Replica replica(0);
   const SynchronizerOptions in_weights{
       .exchange = "reduce_broadcast", .weights = replica.weights, .update = [](std::size_t, std::size_t) {}};
-  const SynchronizerOptions looks{.codec = "importance", .weights = replica.weights};
+  const SynchronizerOptions looks{.coding = {.codec = "importance"}, .weights = replica.weights};
   SynchronizerOptions wrong = in_weights;
   wrong.weights.clear();
   expect_named(in_weights, wrong, "exchange reduce_broadcast needs the weights of 5 gradients");

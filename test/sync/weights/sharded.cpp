@@ -171,7 +171,7 @@ TEST(ShardedRefusals, NameWhatIsAllowed) {
   on_groups(2, [&](Group& group) {
     const auto with = [&](SynchronizerOptions options) { return refusal([&] { Trained(group, options); }); };
     EXPECT_EQ(
-        with({.codec = "fp16", .exchange = "sharded"}),
+        with({.coding = {.codec = "fp16"}, .exchange = "sharded"}),
         "exchange sharded does not work with codec fp16: every rank updates its shard from uncoded gradients; allowed: "
         "codec 'none' only");
     EXPECT_NE(with({.exchange = "sharded", .algorithm = "mst"}).find("reduce_scatter"), std::string::npos);

@@ -19,9 +19,8 @@ Setup setup_of(World& world) {
               .servers = world.draw(1, 4),
               .placement = kPlacements[world.draw(0, 2)],
               .consistency = kModels[world.draw(0, 5)],
-              .codec = kCodecs[world.draw(0, 2)],
+              .coding = {.codec = kCodecs[world.draw(0, 2)], .dense_below = 20},
               .answers = kCodecs[world.draw(0, 2)],
-              .dense_below = 20,
               .optimizer = "sgd",
               .hyperparameters = {{"weight_decay", 0}}};
   const std::uint64_t tables = world.draw(1, 3);
@@ -41,7 +40,7 @@ Job::Job(std::uint64_t seed, bool prints)
   steps = static_cast<Clock>(world.draw(4, 16));
   make_processes();
   scenario = fmt::format("{} workers, {} servers, {} replicas, {}, {}, codec {}, answers {}, {} tables, {} steps",
-                         setup.workers, setup.servers, replicas, setup.consistency, setup.placement, setup.codec,
+                         setup.workers, setup.servers, replicas, setup.consistency, setup.placement, setup.coding.codec,
                          setup.answers, setup.tables.size(), steps);
   const bool is_late = setup.workers > 1 && world.happens(35);
   if (is_late) scenario += ", the last worker is late";

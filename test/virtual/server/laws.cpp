@@ -133,7 +133,7 @@ void Job::check_read(std::size_t index) {
     if (!is_first && first->second != worker.weights)
       law(fmt::format("worker {} computes step {} with other weights", index, clock));
   }
-  if (setup.codec != "none" || setup.answers != "none" || !rules.consistency.staleness) return;
+  if (setup.coding.codec != "none" || setup.answers != "none" || !rules.consistency.staleness) return;
   if (rules.consistency.last_step) return;  // its bound is its own
   for (const auto& table : worker.weights)
     for (std::size_t i = 0; i < table.size(); ++i) {

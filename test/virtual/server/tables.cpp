@@ -186,8 +186,8 @@ class Coded : public testing::TestWithParam<std::tuple<const char*, const char*>
 TEST_P(Coded, WhatPacketsLeaveOutArrivesOnceTheGradientsRest) {
   const auto [consistency, codec] = GetParam();
   JobOptions options{.setup = setup_of(consistency, 4), .steps = 60, .compute_s = uneven};
-  options.setup.codec = codec;
-  options.setup.dense_below = 100;
+  options.setup.coding.codec = codec;
+  options.setup.coding.dense_below = 100;
   options.setup.tables[1].elements = 3000;
   options.break_every_s = 0.05;
   options.gradient = [](std::size_t worker, Clock step, std::size_t, std::span<float> gradient) {
@@ -209,7 +209,7 @@ TEST_P(Answers, LeadAllWorkersToTheSameWeightsAndInTheEndToTheServers) {
   const auto [consistency, codec] = GetParam();
   JobOptions options{.setup = setup_of(consistency, 4), .steps = 30, .compute_s = uneven};
   options.setup.answers = codec;
-  options.setup.dense_below = 100;
+  options.setup.coding.dense_below = 100;
   options.setup.tables[1].elements = 3000;
   options.break_every_s = 0.05;
   std::map<Clock, std::vector<std::vector<float>>> seen;
@@ -242,7 +242,7 @@ INSTANTIATE_TEST_SUITE_P(Tables, Coded,
 TEST(Codecs, ThatAServerCannotDecodeAreRefusedByName) {
   server::Setup setup = setup_of("bsp");
   for (const char* codec : {"low_rank", "importance", "topk:1"}) {
-    setup.codec = codec;
+    setup.coding.codec = codec;
     EXPECT_THROW(static_cast<void>(blocks_of(setup)), Misuse) << codec;
   }
 }

@@ -35,8 +35,7 @@ Exchanger dense_exchanger(Group& group, const ExchangeSubject& subject, const Ex
 }
 
 Exchanger coded_exchanger(Group& group, const ExchangeSubject& subject, const ExchangePlace& place) {
-  SynchronizerOptions options{.policy = "single", .codec = subject.codec};
-  options.dense_below = 0;
+  SynchronizerOptions options{.policy = "single", .coding = {.codec = subject.codec, .dense_below = 0}};
   options.exchange = subject.exchange;
   options.algorithm = subject.algorithm;
   const auto synchronizer = std::make_shared<Synchronizer>(

@@ -114,7 +114,7 @@ class HookState:
     """
 
     def __init__(self, model=None, process_group=None, *, timeout_s=None, at_least=None, **coding):
-        self.coding, self._timeout_s, self._at_least = codec_choice.named(coding), timeout_s, at_least
+        self.coding, self._timeout_s, self._at_least = codec_choice.known(coding), timeout_s, at_least
         self._gain = codec_choice.required_gain(self.coding.get("codec", "none"), at_least)
         self._model = self._process_group = self._group = self._combiner = self._saved = None
         self._is_closed, self._process, self._failure = False, os.getpid(), None

@@ -11,7 +11,6 @@ from syncopate.torch.ddp import buckets
 from syncopate.torch.ddp.hook import HookState, hook
 from syncopate.torch.shared import codec_choice
 
-_CODING = ("catalogue", "dense_below", "exchange", "algorithm", "seed")
 _ARGUMENTS = inspect.signature(torch.nn.parallel.DistributedDataParallel)
 _BUCKETS = ("bucket_cap_mb", "bucket_cap_mb_list")
 
@@ -19,9 +18,9 @@ _BUCKETS = ("bucket_cap_mb", "bucket_cap_mb_list")
 class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
     """torch's DistributedDataParallel, with its arguments; `hook` averages the gradients, in a group of its own.
 
-    codec, catalogue, feedback, dense_below, exchange, algorithm, seed: those of HookState, equal on all ranks. codec="auto:A+B"
-    chooses after a few steps; `choice` says which and why, and so does the logger "syncopate". Buckets then stay those of uncoded
-    gradients. With none among the codecs another one must shorten the step by the share `at_least` (0.05).
+    codec, feedback, and other options of HookState: equal on all ranks. codec="auto:A+B" chooses after a few steps; `choice`
+    says which and why, and so does the logger "syncopate". Buckets then stay those of uncoded gradients. With none among the
+    codecs another one must shorten the step by the share `at_least` (0.05).
 
     Without `bucket_cap_mb` or `bucket_cap_mb_list` the constructor exchanges vectors of two sizes, and buckets follow from
     their times, the number of ranks and the model. A warning says when the exchange is so short that nothing can help.
@@ -36,8 +35,8 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
     """
 
     def __init__(self, module, *args, codec="none", feedback="auto", at_least=None, sample=None, loss=None, policy="exact_dp", **options):
-        coding = {"codec": codec, "feedback": feedback} | {name: options.pop(name) for name in _CODING if name in options}
-        coding = codec_choice.named(coding)
+        others = [name for name in options if name not in _ARGUMENTS.parameters]
+        coding = codec_choice.known({"codec": codec, "feedback": feedback} | {name: options.pop(name) for name in others})
         bound = _ARGUMENTS.bind(module, *args, **options)
         given = bound.arguments
         state = HookState(at_least=at_least, **coding)

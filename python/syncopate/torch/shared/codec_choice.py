@@ -13,7 +13,8 @@ import syncopate
 
 WORTH = 0.05  # of a step: less is lost in the differences between steps
 STEPS = 5  # of which the medians count
-PROBES = (32 << 10, 4 << 20)  # bytes, with more elements than `dense_below` has by default
+PROBES = (32 << 10, 4 << 20)  # bytes: of so many elements that codecs code them by default
+KEYWORDS = {"catalogue", "exchange", "algorithm", *(name.split(".")[0] for name in syncopate.coding_settings())}
 REPEATS = 3  # of which the first one allocates
 _log = logging.getLogger("syncopate")
 
@@ -97,6 +98,14 @@ def named(coding):
     if isinstance(codec, syncopate.Codec):
         return coding | {"codec": codec.name, "catalogue": catalogue + [codec] * (codec not in catalogue)}
     return coding
+
+
+def known(coding):
+    """`named` options that a Combiner has. Raises TypeError for another one."""
+    unknown = sorted(coding.keys() - KEYWORDS)
+    if unknown:
+        raise TypeError(f"unexpected keyword argument {unknown[0]!r}; allowed: {', '.join(sorted(KEYWORDS))}")
+    return named(coding)
 
 
 def candidates(codec):

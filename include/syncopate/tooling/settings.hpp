@@ -1,0 +1,35 @@
+// Settings: the options of a struct as a table of texts.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "syncopate/coding.hpp"
+#include "syncopate/tooling/allowed_values.hpp"
+
+namespace syncopate {
+
+/// A setting's name, default, allowed values and meaning stand once, in its table: command lines, comparisons between
+/// processes, run.json and docs/settings.md follow from it.
+template <class Options>
+struct Setting {
+  std::string_view name;  ///< in Python, JSON and comparisons
+  std::string_view flag;  ///< the option of `syncopate train`; empty: it has none
+  AllowedValues allowed;
+  std::string_view values;   ///< allowed values, for people
+  std::string_view meaning;  ///< with the unit
+  std::string (*text)(const Options& options);
+  void (*read)(Options& options, std::string_view text);  ///< of an allowed text
+
+  /// Throws Misuse, naming the setting and `values`, if `text` is not allowed.
+  void set(Options& options, std::string_view text) const {
+    require_allowed(name, text, allowed, values);
+    read(options, text);
+  }
+};
+
+/// Every member of CodingOptions, in a fixed order.
+[[nodiscard]] std::span<const Setting<CodingOptions>> coding_settings();
+
+}  // namespace syncopate
