@@ -13,7 +13,7 @@ import syncopate
 
 WORTH = 0.05  # of a step: less is lost in the differences between steps
 STEPS = 5  # of which the medians count
-PROBES = (32 << 10, 4 << 20)  # bytes: of so many elements that codecs code them by default
+PROBES = (32 << 10, 4 << 20)  # bytes of vectors that codecs code by default
 KEYWORDS = {"catalogue", "exchange", "algorithm", *(name.split(".")[0] for name in syncopate.coding_settings())}
 REPEATS = 3  # of which the first one allocates
 _log = logging.getLogger("syncopate")
