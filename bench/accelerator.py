@@ -19,8 +19,13 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import syncopate.torch
-from syncopate.torch import contender
 from syncopate.torch.shared import rendezvous
+
+sys.path.insert(0, str(Path(__file__).parent / "contender"))
+
+import pytorch
+
+SIDE = 32  # pixels each way
 
 HEADERS = 1.047  # Ethernet, IP and TCP of a full wire
 # Name of a row -> the codec of the library's class; None is PyTorch's DDP with Gloo.
@@ -81,12 +86,12 @@ class Training:
 
     def __init__(self, given, codec):
         torch.manual_seed(1)
-        net = contender.MODELS[given.model]().to(given.device)
+        net = pytorch.model_of(given.model, 1, SIDE).to(given.device)
         self.net = DistributedDataParallel(net) if codec is None else syncopate.torch.DistributedDataParallel(net, codec=codec)
         self._optimizer = torch.optim.SGD(self.net.parameters(), lr=0.01, momentum=0.9)
         self._device = given.device
-        self._images = torch.randn(given.batch, 3, contender.SIDE, contender.SIDE, device="cpu").to(given.device)
-        self._labels = torch.randint(contender.CLASSES, (given.batch,), device="cpu").to(given.device)
+        self._images = torch.randn(given.batch, 3, SIDE, SIDE, device="cpu").to(given.device)
+        self._labels = torch.randint(pytorch.CLASSES, (given.batch,), device="cpu").to(given.device)
 
     def step(self):
         """Seconds of one step, from an idle device to an idle device."""
@@ -214,7 +219,7 @@ def main():
     parser.add_argument("--device", default="cuda", help="one of torch's accelerators, or emu, whose times mean nothing")
     parser.add_argument("--mib", type=int, nargs="+", default=[1, 25, 100], help="sizes of the copies")
     parser.add_argument("--meeting", default=f"{tempfile.gettempdir()}/accelerator-{os.getppid()}", help="a file that all ranks reach, not there yet")
-    parser.add_argument("--model", choices=contender.MODELS, default="vgg11")
+    parser.add_argument("--model", choices=pytorch.MODELS, default="vgg11")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rate", type=float, help="bits per second of a rank's port, for the bound")
     parser.add_argument("--turns", type=int, default=3)

@@ -18,7 +18,7 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parent / "contender"))
 
-import ddp
+import pytorch
 
 BATCH, RATE, MOMENTUM, EPS = 128, 0.05, 0.9, 1e-3
 BINS = [quarter / 4 for quarter in range(-20, 21)]  # decimal logarithms of the lower limits
@@ -68,17 +68,17 @@ class Layer:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default=ddp.PACKAGED, help="folder with the four files of Fashion-MNIST")
+    parser.add_argument("--data", default=pytorch.PACKAGED, help="folder with the four files of Fashion-MNIST")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--alpha", type=float, default=3, help="threshold of the importance; 0 sends every element")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(given.seed)
-    images, net = ddp.Pictures(given.data, "train"), network()
+    images, net = pytorch.Pictures(given.data, "train"), network()
     layers = [Layer(NAMES.get(name, name), parameter) for name, parameter in net.named_parameters()]
     for epoch in range(1, given.epochs + 1):
-        for chosen in torch.tensor(ddp.order_of(given.seed, epoch, len(images.labels))).split(BATCH):
+        for chosen in torch.tensor(pytorch.order_of(given.seed, epoch, len(images.labels))).split(BATCH):
             batch, wanted = images.batch(chosen)
             net.zero_grad()
             nn.functional.cross_entropy(net(batch), wanted).backward()

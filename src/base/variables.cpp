@@ -68,6 +68,8 @@ constexpr EnvironmentVariable kVariables[] = {
     {"SYNCOPATE_PYTHON", Allow::any(), "a Python interpreter",
      "python3; with `python -m syncopate` the same interpreter", "command line",
      "The Python that runs PyTorch contenders of `syncopate bench step`."},
+    {"SYNCOPATE_CONTENDER", Allow::any(), "a Python program", "bench/contender/pytorch.py", "command line",
+     "The program of PyTorch contenders of `syncopate bench step`, a file of the source tree."},
     {"SYNCOPATE_SEED", Allow::whole(0), "a whole number", "a fixed seed", "tests",
      "First seed of tests with random inputs."},
     {"SYNCOPATE_COUNT", Allow::whole(1), "1 or more", "a fixed number", "tests",

@@ -122,5 +122,19 @@ TEST(PytorchContenders, AreCodedAsTheirHooksAreAndOursByEveryCodec) {
     EXPECT_THROW((void)pytorch_variants({wrong}, {"none"}), Misuse) << wrong;
 }
 
+TEST(PytorchContenders, AreTrainedByAFileThatAVariableNames) {
+  ::setenv("SYNCOPATE_CONTENDER", "/proc/self/exe", 1);
+  EXPECT_EQ(pytorch_program({.contender = "ddp-gloo"}, "meeting", {}).at(1), "/proc/self/exe");
+  ::setenv("SYNCOPATE_CONTENDER", "/proc/self/nothing.py", 1);
+  try {
+    (void)contender_program();
+    ADD_FAILURE();
+  } catch (const Misuse& error) {
+    EXPECT_NE(std::string(error.what()).find("there is no file /proc/self/nothing.py; start it in"), std::string::npos)
+        << error.what();
+  }
+  ::unsetenv("SYNCOPATE_CONTENDER");
+}
+
 }  // namespace
 }  // namespace syncopate::tools::bench

@@ -3,12 +3,15 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch_job
 from conftest import own_environment
 
 from syncopate.command import PROGRAM
+
+CONTENDER = Path(__file__).parents[2] / "bench/contender/pytorch.py"
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,7 @@ def test_each_says_its_steps(name, codec, images):
 
 def started(meeting, given):
     """Two ranks of the program, as `bench step` starts them, ended."""
-    program = [sys.executable, "-m", "syncopate.torch.contender", "--meeting", str(meeting), *given]
+    program = [sys.executable, str(CONTENDER), "--meeting", str(meeting), *given]
     return subprocess.run([PROGRAM, "run", "-n", "2", "--", *program], check=False, capture_output=True, text=True, env=own_environment())
 
 
@@ -59,4 +62,18 @@ def test_what_they_do_not_know_is_named(images, tmp_path):
     done = started(tmp_path / "meeting", arguments("ddp-gloo", images, "--augment"))
     assert done.returncode != 0 and "unrecognized arguments: --augment" in done.stderr
     done = started(tmp_path / "meeting", arguments("ddp-gloo", tmp_path))
-    assert done.returncode != 0 and "has no data_batch_1.bin" in done.stderr
+    assert done.returncode != 0 and "neither train-images-idx3-ubyte nor data_batch_1.bin" in done.stderr
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp", "lenet", "vgg11"])
+def test_they_train_as_the_training_program_does(model, images, tmp_path):
+    same = ["--model", model, "--data", str(images), "--batch", "8", "--steps", "3", "--seed", "5"]
+    trained = subprocess.run([PROGRAM, "train", "--json", "--evaluate-every", "0", "--report-every", "1", *same], check=False,
+                             capture_output=True, text=True, env=own_environment())
+    if "syncopate-train" in trained.stderr:
+        pytest.skip(trained.stderr)
+    done = subprocess.run([sys.executable, str(CONTENDER), "--contender", "ddp-gloo", "--meeting", str(tmp_path / "meeting"), *same], check=True,
+                          capture_output=True, text=True, env=own_environment())
+    losses, own = ([json.loads(line)["loss"] for line in output.splitlines() if '"step"' in line and '"loss"' in line]
+                   for output in (trained.stdout, done.stdout))
+    assert len(own) == 3 and losses == pytest.approx(own, rel=1e-4)

@@ -5,14 +5,17 @@ import io
 import json
 import os
 import sys
+from pathlib import Path
 
-from syncopate.torch import contender
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench/contender"))
+
+import pytorch
 
 
 def rows(rank, size, store):
     """Returns the rows that the rank prints."""
     os.environ |= {"SYNCOPATE_RANK": str(rank), "SYNCOPATE_SIZE": str(size)}
-    sys.argv = ["contender", "--meeting", store.removeprefix("file://"), *json.loads(os.environ["CONTENDER"])]
+    sys.argv = ["pytorch.py", "--meeting", store.removeprefix("file://"), *json.loads(os.environ["CONTENDER"])]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        contender.main()
+        pytorch.main()
     return [json.loads(line) for line in printed.getvalue().splitlines()]

@@ -128,8 +128,9 @@ void print_table(const StepRounds& rounds, const StepRequest& request) {
         1e3 * dense->optimizer_s);
 }
 
-/// Throws Misuse where Python lacks torch or this package.
+/// Throws Misuse where there is no program of the contenders, or Python lacks torch or this package.
 void require_pytorch() {
+  (void)contender_program();
   launch::JobOptions job;
   job.program = {python(), "-c", "import syncopate.torch"};
   std::string last;

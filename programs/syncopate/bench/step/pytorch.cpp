@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
 
 #include "syncopate/error.hpp"
@@ -50,6 +51,11 @@ const Contender& contender_of(const std::string& text) {
   return *found;
 }
 
+std::string value_or(const char* variable, const char* otherwise) {
+  const char* const named = std::getenv(variable);
+  return named != nullptr && *named != '\0' ? named : otherwise;
+}
+
 }  // namespace
 
 std::vector<StepVariant> pytorch_variants(const std::vector<std::string>& contenders,
@@ -64,16 +70,21 @@ std::vector<StepVariant> pytorch_variants(const std::vector<std::string>& conten
   return variants;
 }
 
-std::string python() {
-  const char* const named = std::getenv("SYNCOPATE_PYTHON");
-  return named != nullptr && *named != '\0' ? named : "python3";
+std::string python() { return value_or("SYNCOPATE_PYTHON", "python3"); }
+
+std::string contender_program() {
+  const std::string program = value_or("SYNCOPATE_CONTENDER", "bench/contender/pytorch.py");
+  if (std::filesystem::is_regular_file(program)) return program;
+  throw Misuse(
+      fmt::format("bench step --contenders: there is no file {}; start it in the folder of Syncopate's sources, or let "
+                  "SYNCOPATE_CONTENDER name bench/contender/pytorch.py of them",
+                  program));
 }
 
 std::vector<std::string> pytorch_program(const StepVariant& variant, const std::string& meeting,
                                          const std::vector<std::string>& words) {
-  std::vector<std::string> program{
-      python(),    "-m",   "syncopate.torch.contender", "--contender", variant.contender, "--codec", variant.codec,
-      "--meeting", meeting};
+  std::vector<std::string> program{python(),  contender_program(), "--contender", variant.contender,
+                                   "--codec", variant.codec,       "--meeting",   meeting};
   program.insert(program.end(), words.begin(), words.end());
   return program;
 }

@@ -16,6 +16,9 @@ namespace syncopate::tools::bench {
 /// The value of SYNCOPATE_PYTHON, else python3.
 [[nodiscard]] std::string python();
 
+/// The file that SYNCOPATE_CONTENDER names, else bench/contender/pytorch.py; throws Misuse where there is none.
+[[nodiscard]] std::string contender_program();
+
 /// The command of a rank. `meeting`: a file that all ranks reach and that does not exist yet; `words`: the model, its
 /// data and its batch, as options of `syncopate train`.
 [[nodiscard]] std::vector<std::string> pytorch_program(const StepVariant& variant, const std::string& meeting,
