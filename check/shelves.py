@@ -30,7 +30,7 @@ def stranger_findings(root, shelf):
 def descriptor_findings(path, text, shelf):
     """The entry defines exactly one descriptor, named like the file, whose first field is that name."""
     code = without_comments(text)
-    pattern = rf"\bconst\s+(?:\w+::)*{shelf.type}\s+(\w+)\s*(?:=\s*)?(?:[\w:]+(?:<\w+>)?\()?\{{\s*(?:\.name\s*=\s*)?(?:\"([^\"]*)\"|(\w+))?"
+    pattern = rf"\bconst\s+(?:\w+::)*{shelf.type}\s+(\w+)\s*(?:=\s*)?(?:[\w:]+(?:<[\w:]+>)?\()?\{{\s*(?:\.name\s*=\s*)?(?:\"([^\"]*)\"|(\w+))?"
     found = list(re.finditer(pattern, code))
     if not found:
         yield Finding(str(path), 1, f"defines no `extern constinit const {shelf.type} {path.stem}`")
