@@ -73,10 +73,9 @@ SEAMS = {"programs": {"contender/"}}  # the method of measuring is one header, s
 FOREIGN = [
     (r"(?:torch|ATen|c10)/", ("programs/train/", "test/train/", "test/python/device/", "example/own_model.cpp"), "libtorch"),
     (r"(?:grpc|grpcpp|grpc\+\+)/", ("bench/contender/",), "gRPC"),
-    (r"mpi\.h$", ("src/transport/mpi/", "bench/contender/", "test/transport/"), "MPI"),
-    (r"uc[pst]/", ("src/transport/ucx/",), "UCX"),
-    (r"(?:cuda|cublas|curand|cub/|thrust/)", ("src/kernel/cuda/", "test/kernel/"), "CUDA"),
-    (r"nccl", ("src/transport/nccl/",), "NCCL"),
+    (r"mpi\.h$", ("bench/contender/",), "MPI"),
+    (r"(?:cuda|cublas|curand|cub/|thrust/)", ("src/device/", "src/kernel/cuda/", "test/kernel/"), "CUDA"),
+    (r"nccl", ("src/device/",), "NCCL"),
     (r"gloo/", ("bench/contender/",), "Gloo"),
     (r"hwy/", ("src/kernel/", "test/kernel/"), "Highway"),
     (r"openssl/", ("src/base/", "src/transport/", "test/transport/"), "OpenSSL"),
