@@ -9,12 +9,12 @@
 namespace syncopate::test {
 namespace {
 
+/// The parameter counts of the papers, as their networks' definitions give them.
 struct Published {
   const char* words;
   std::uint64_t parameters;
 };
 
-/// The parameter counts of the papers, as their networks' definitions give them.
 /// Elements of each layer, in forward order, of a JSON file with an array "layers". The tensors of a layer, such as
 /// "fc.weight" and "fc.bias", count together.
 std::vector<std::uint64_t> layers_in(const std::string& file) {
