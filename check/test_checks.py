@@ -7,7 +7,6 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-import format as format_check
 import headers
 import prose
 import shelves
@@ -285,16 +284,6 @@ class Docs(Tree):
         self.finds_nothing(docs.findings(self.root))
         self.write("docs/use.md", "\n```cpp\nint c;\n```\n")
         self.finds(docs.findings(self.root), "docs/use.md", 2, "not in example/own_model.cpp")
-
-
-@unittest.skipUnless(format_check.program(), "clang-format is not installed")
-class Format(Tree):
-    def test_unformatted_code_is_found_and_fixed(self):
-        self.write(".clang-format", "BasedOnStyle: Google\n")
-        self.write("src/base/log.cpp", "int  f( ) {return 1;}\n")
-        self.finds(format_check.findings(self.root), "src/base/log.cpp", 1, "--fix")
-        format_check.findings(self.root, fix=True)
-        self.finds_nothing(format_check.findings(self.root))
 
 
 @unittest.skipUnless(tidy.program(), "clang-tidy is not installed")
