@@ -31,5 +31,10 @@ if(SYNCOPATE_SANITIZE)
   # information, and -O1 compiles the instrumented code in half the time of -O2.
   set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
   add_compile_options(-fsanitize=${SYNCOPATE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  if(SYNCOPATE_SANITIZE MATCHES undefined)
+    # AddressSanitizer reports what these two find when the program reads or writes there; they cost a fifth of the time
+    # to compile.
+    add_compile_options(-fno-sanitize=null,object-size)
+  endif()
   add_link_options(-fsanitize=${SYNCOPATE_SANITIZE})
 endif()

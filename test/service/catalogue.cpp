@@ -64,7 +64,7 @@ TEST(ServerCatalogue, GivesAJobItsOwnComponents) {
     run_all(all, 6);
     EXPECT_EQ(all[1]->weights(1), all[0]->weights(1)) << consistency;
     EXPECT_EQ(servers[0].status().kept_bytes, 0U) << consistency;
-    EXPECT_EQ(servers[1].status().kept_bytes, (37 + 700'000) * sizeof(float)) << consistency;
+    EXPECT_EQ(servers[1].status().kept_bytes, (37 + test::kLarge) * sizeof(float)) << consistency;
   }
 }
 

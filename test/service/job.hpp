@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "sanitized.hpp"
 #include "syncopate/server.hpp"
 
 namespace syncopate::test {
@@ -52,6 +53,9 @@ class Servers final {
   std::vector<ServerOptions> options_;
   std::vector<std::unique_ptr<Server>> servers_;
 };
+
+/// Elements of the large table of a Program: several blocks on one server.
+inline constexpr std::size_t kLarge = kSanitized ? 270'000 : 700'000;
 
 /// A worker with two tables, one of several blocks, that takes part in `steps` steps; gradients are drawn.
 class Program final {
@@ -103,7 +107,7 @@ class Program final {
   }
 
   WorkerOptions options_;
-  std::vector<float> weights_[2] = {std::vector<float>(37), std::vector<float>(700'000)};
+  std::vector<float> weights_[2] = {std::vector<float>(37), std::vector<float>(kLarge)};
   std::unique_ptr<TableWorker> worker_;
 };
 
