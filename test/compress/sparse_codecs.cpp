@@ -6,6 +6,7 @@
 
 #include "compress/coders.hpp"
 #include "compress/distributions.hpp"
+#include "sanitized.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::compress {
@@ -136,7 +137,7 @@ TEST_P(EveryCodecWithADensity, ExpectsAboutTheBytesThatItsRoundsTake) {
 TEST_P(EverySparseCodec, BearsDamagedPackets) {
   const base::CounterRandom random{6};
   std::uint64_t draw = 0;
-  for (int trial = 0; trial < 200; ++trial) {
+  for (int trial = 0; trial < (syncopate::test::kSanitized ? 50 : 200); ++trial) {
     Coders coders(with_residual(GetParam()), vectors_of(kElements), 2);
     fill(coders, "ascending", 1);
     coders.damage = [&](std::size_t rank, test::Payload& payload) {

@@ -1,6 +1,7 @@
 // Every algorithm of the catalogue, on every collective that it offers, proved and compared with a reference.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -50,9 +51,9 @@ void store(std::byte* at, DType dtype, double value) {
   if (dtype == DType::u8) put(static_cast<std::uint8_t>(value));
 }
 
-/// `value` as the type would hold it.
-std::vector<std::byte> stored(DType dtype, double value) {
-  std::vector<std::byte> bytes(size_of(dtype));
+/// `value` as the type would hold it, in the first bytes.
+std::array<std::byte, 8> stored(DType dtype, double value) {
+  std::array<std::byte, 8> bytes{};
   store(bytes.data(), dtype, value);
   return bytes;
 }
@@ -103,7 +104,8 @@ int bringer_of(const Case& test, std::size_t i) {
   if (test.collective == Collective::alltoall)
     return static_cast<int>(i / (test.count / static_cast<std::size_t>(test.ranks)));
   const auto ranks = static_cast<std::size_t>(test.ranks);
-  const auto parts = parts_of(test.count, test.ranks);
+  std::vector<std::size_t> parts;
+  if (test.collective == Collective::allgather_v) parts = parts_of(test.count, test.ranks);
   std::size_t begin = 0;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const Range part = test.collective == Collective::allgather_v ? Range{begin, begin + parts[rank]}

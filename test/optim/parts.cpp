@@ -5,11 +5,13 @@
 
 #include "optim/drawn.hpp"
 #include "optim/norms.hpp"
+#include "sanitized.hpp"
 
 namespace syncopate::test {
 namespace {
 
-constexpr std::size_t kCount = 5 * 16 * optim::kBlock + 3 * optim::kBlock + 1234;  // several pieces, blocks and a rest
+constexpr std::size_t kPieces = kSanitized ? 2 : 5;
+constexpr std::size_t kCount = kPieces * 16 * optim::kBlock + 3 * optim::kBlock + 1234;  // pieces, blocks and a rest
 
 std::vector<std::uint32_t> updated(std::string_view rule, const ParallelFor& parallel) {
   Tensor tensor(normal(kCount, 1), {.rule = std::string(rule), .parallel = parallel});

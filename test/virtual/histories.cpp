@@ -6,10 +6,13 @@
 #include <string_view>
 
 #include "random/draw.hpp"
+#include "sanitized.hpp"
 #include "virtual/history.hpp"
 
 namespace syncopate::virtual_world {
 namespace {
+
+constexpr std::uint64_t histories(std::uint64_t count) { return test::kSanitized ? count / 4 : count; }
 
 void expect_laws(const History& history, std::string_view test = "KeepTheLaws") {
   for (const std::string& law : history.broken) ADD_FAILURE() << law;
@@ -21,7 +24,7 @@ void expect_laws(const History& history, std::string_view test = "KeepTheLaws") 
 
 TEST(Histories, KeepTheLaws) {
   const bool prints = std::getenv("SYNCOPATE_TRACE") != nullptr;
-  for (const std::uint64_t seed : test::seeds(100)) expect_laws(history_of(seed, prints));
+  for (const std::uint64_t seed : test::seeds(histories(100))) expect_laws(history_of(seed, prints));
 }
 
 /// Each seed finds a defect that other seeds rarely find: planted (check/mutants/transport) or fixed
@@ -44,7 +47,7 @@ TEST(Histories, ThatHaveFoundDefectsKeepTheLaws) {
 }
 
 TEST(Histories, OfTheSameSeedAreTheSame) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= histories(20); ++seed) {
     const History once = history_of(seed), again = history_of(seed);
     EXPECT_EQ(once.digest, again.digest) << "seed " << seed;
     EXPECT_EQ(once.events, again.events) << "seed " << seed;
@@ -54,7 +57,7 @@ TEST(Histories, OfTheSameSeedAreTheSame) {
 
 /// A rank that lost a link because its neighbour failed must wait for the cause: here it arrives up to a second later.
 TEST(Histories, OfDistantRanksNameTheStoppedRank) {
-  for (const std::uint64_t seed : test::seeds(20))
+  for (const std::uint64_t seed : test::seeds(histories(20)))
     expect_laws(distant_history(seed, std::getenv("SYNCOPATE_TRACE") != nullptr), "OfDistantRanksNameTheStoppedRank");
 }
 
