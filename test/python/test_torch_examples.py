@@ -96,6 +96,12 @@ def test_shards_between_hosts_are_compressed():
     assert float(loss) < 0.85 and int(sent) < 200_000  # without a codec 1.5 million
 
 
+def test_shards_of_ddp_are_compressed_between_hosts():
+    loss, sent = re.search(r"^loss (\S+); (\d+) bytes", torchrun("within_host.py", "--ranks-per-host", "2", ranks=4), re.MULTILINE).groups()
+    assert float(loss) < 0.85 and int(sent) < 200_000  # without a codec 1.5 million
+    assert "; 0 bytes sent to other hosts" in torchrun("within_host.py")
+
+
 def test_a_divided_optimizer_goes_on_from_a_checkpoint_with_fewer_ranks(tmp_path):
     file = str(tmp_path / "checkpoint")
     torchrun("sharded.py", "--checkpoint", file, ranks=3)

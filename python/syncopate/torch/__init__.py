@@ -25,6 +25,7 @@ from syncopate.torch.data.dataset import CachedDataset
 from syncopate.torch.data.pictures import PictureDecoder
 from syncopate.torch.data.sources import ThrottledSource
 from syncopate.torch.ddp.hook import HookState, hook
+from syncopate.torch.ddp.within_host import WithinHostState
 from syncopate.torch.ddp.wrapper import DistributedDataParallel
 from syncopate.torch.device.thread_modes import accelerator
 from syncopate.torch.optim.distributed import DistributedOptimizer
@@ -46,6 +47,7 @@ __all__ = [
     "ServedOptimizer",
     "ShardedOptimizer",
     "ThrottledSource",
+    "WithinHostState",
     "hook",
     "plan",
     "profile",

@@ -145,6 +145,20 @@ class HookState:
             self._group = rendezvous.own_group(self._process_group, self._timeout_s)
         return self._group
 
+    @property
+    def job(self):
+        """The syncopate.Group of all ranks that train the model."""
+        return self.group
+
+    @property
+    def parts(self):
+        """A rank exchanges one of this many parts of each bucket."""
+        return 1
+
+    def law(self, coding):
+        """Measure the Law of exchanging what a rank has of a bucket, with this coding; all ranks call it and get the same."""
+        return codec_choice.law(self.group, **coding)
+
     def state_dict(self):
         """This rank's state after the last step, for a checkpoint of this rank's own."""
         if self._is_closed:
@@ -157,7 +171,10 @@ class HookState:
         return {name: value for name, value in self.coding.items() if name != "catalogue"}
 
     def _kept(self):
-        return self.choice, self._saved if self._combiner is None else self._combiner.save()
+        return self.choice, self._saved if self._combiner is None else self._save()
+
+    def _save(self):
+        return self._combiner.save()
 
     def load_state_dict(self, state):
         """Load what `state_dict()` gave on this rank; the coding and the number of ranks must be the same."""
@@ -173,10 +190,19 @@ class HookState:
         if saved is None or self._model is None:
             return
         _, _, *of, gradients = saved
-        place = rendezvous.place(self._process_group)
+        place = self._place()
         if place and tuple(of) != place and any(content for _, content in gradients):
-            raise syncopate.Misuse(f"the saved state is that of rank {of[0]} of {of[1]}, and this is rank {place[0]} of {place[1]}; allowed: "
+            raise syncopate.Misuse(f"the saved state is that of {self._named(of)}, and this is {self._named(place)}; allowed: "
                                    "the state that this rank has saved; every rank saves its own, in a file of its own")
+
+    def _place(self):
+        """The place of this rank among those that exchange gradients, to which the codec's state belongs; None without torch.distributed."""
+        return rendezvous.place(self._process_group)
+
+    @staticmethod
+    def _named(place):
+        """A place in words."""
+        return f"rank {place[0]} of {place[1]}"
 
     def _take(self, state):
         choice = state.get("choice")
@@ -217,6 +243,11 @@ class HookState:
 
     def combine(self, bucket):
         """Start averaging a bucket of DDP's; a future of its memory."""
+        self._require_use()
+        return self._averaged(bucket.index(), self._given(bucket), bucket.buffer(), bucket.is_last())
+
+    def _require_use(self):
+        """Raise Misuse if this state cannot average; make what the first bucket needs."""
         if self._is_closed:
             raise syncopate.Misuse("this state was closed; make another HookState, and register its hook")
         if os.getpid() != self._process:
@@ -224,25 +255,30 @@ class HookState:
                                    "ranks; allowed there: the module that DistributedDataParallel wraps")
         if self._thread is None:
             self._begin()
-        placed = [(self._index[parameter], gradient.detach())
-                  for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True) if parameter.numel() > 0]
-        buffer = bucket.buffer()
-        under_way = _Bucket(placed, buffer, bucket.is_last()) if buffer.is_cpu else self._staged(bucket, placed, buffer)
+
+    def _given(self, bucket):
+        """(index, gradient) of the bucket's parameters with elements."""
+        return [(self._index[parameter], gradient.detach())
+                for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True) if parameter.numel() > 0]
+
+    def _averaged(self, number, placed, buffer, is_last):
+        """Start averaging these (index, gradient) in their memory, the buffer; a future of it. number: for pinned memory of its own."""
+        under_way = _Bucket(placed, buffer, is_last) if buffer.is_cpu else self._staged(number, placed, buffer, is_last)
         self._thread.submit(in_callers_modes(self._carry_out), under_way, time.perf_counter())
         return under_way.future
 
-    def _staged(self, bucket, placed, buffer):
+    def _staged(self, number, placed, buffer, is_last):
         """The bucket of a device: the same pairs in pinned memory, to which they are copied."""
         try:
             if buffer.device not in self._lanes:
                 self._lanes[buffer.device] = Lane(buffer.device)
-            crossing = self._lanes[buffer.device].down(bucket.index(), buffer, dtype=self._cast_type(buffer))
+            crossing = self._lanes[buffer.device].down(number, buffer, dtype=self._cast_type(buffer))
         except Exception as error:
             self.group.abort(str(error))
             raise
         begin = buffer.storage_offset()
         staged = [(i, crossing.host.as_strided(gradient.size(), gradient.stride(), gradient.storage_offset() - begin)) for i, gradient in placed]
-        return _StagedBucket(staged, buffer, bucket.is_last(), crossing=crossing)
+        return _StagedBucket(staged, buffer, is_last, crossing=crossing)
 
     def _cast_type(self, buffer):
         """That of 16 bits to which the codec rounds the bucket, if its device can do so: fewer bytes are copied, and the averages are the same."""
@@ -266,7 +302,8 @@ class HookState:
         self._combiner = syncopate.Combiner(self.group, self._gradients, weights=self._weights, **coding)
         self._has_ended_step = False
         if self._saved is not None:
-            self._combiner.restore(*self._saved)
+            codec, steps, rank, ranks, *_, gradients = self._saved
+            self._combiner.restore(codec, steps, rank, ranks, gradients)
 
     def _candidates(self):
         return codec_choice.candidates(self.coding.get("codec", "none"))
@@ -292,10 +329,16 @@ class HookState:
         try:
             yield
         except Exception as error:  # noqa: BLE001 (every error belongs to the bucket's future)
-            self._failure = self._failure or error
-            if self._lanes:
-                self.group.abort(str(error))  # other ranks do not know of an error of this device
+            self._fail(error)
             bucket.end(error)
+
+    def _fail(self, error):
+        self._failure = self._failure or error
+        self._spread(error)
+
+    def _spread(self, error):
+        if self._lanes:
+            self.group.abort(str(error))  # other ranks do not know of an error of this device
 
     def _exchange(self, bucket):
         with self._errors_to(bucket):

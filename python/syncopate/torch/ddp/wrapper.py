@@ -9,6 +9,7 @@ import torch.distributed as dist
 
 from syncopate.torch.ddp import buckets
 from syncopate.torch.ddp.hook import HookState, hook
+from syncopate.torch.ddp.within_host import WithinHostState
 from syncopate.torch.shared import codec_choice
 
 _ARGUMENTS = inspect.signature(torch.nn.parallel.DistributedDataParallel)
@@ -30,22 +31,26 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
     loss: a function of the output that gives a scalar; by default as `profile`. Before torch 2.11, and with several types of
     parameters, buckets have equal sizes also with a sample.
 
+    within: "host", or the process group of this rank's host, such as one of NCCL: it reduces and gathers within the host, and each
+    rank averages its share of the gradients between hosts with the codec, see WithinHostState.
+
     `state_dict()` is torch's. `codec_state()` has what the codec keeps of the gradients, which is this rank's own. A pickle
     has both, and is loaded into the process group that exists then. `close()` leaves the group.
     """
 
-    def __init__(self, module, *args, codec="none", feedback="auto", at_least=None, sample=None, loss=None, policy="exact_dp", **options):
+    def __init__(self, module, *args, codec="none", feedback="auto", at_least=None, within=None, sample=None, loss=None,
+                 policy="exact_dp", **options):
         others = [name for name in options if name not in _ARGUMENTS.parameters]
         coding = codec_choice.known({"codec": codec, "feedback": feedback} | {name: options.pop(name) for name in others})
         bound = _ARGUMENTS.bind(module, *args, **options)
         given = bound.arguments
-        state = HookState(at_least=at_least, **coding)
+        state = HookState(at_least=at_least, **coding) if within is None else WithinHostState(within, at_least=at_least, **coding)
         state.attach(module, _process_group(given))
-        dense, coded = _laws(state.group, coding)
+        dense, coded = _laws(state, coding)
         if dense and not any(given.get(name) for name in _BUCKETS):
             measuring = None if sample is None else buckets.Measuring(sample, loss, policy)
             is_rebuilt = not given.get("find_unused_parameters") or bool(given.get("static_graph"))
-            given.update(buckets.sizes(state.group, coded, module, measuring, is_rebuilt=is_rebuilt))
+            given.update(buckets.sizes(state.job, coded.of_parts(state.parts), module, measuring, is_rebuilt=is_rebuilt))
         super().__init__(*bound.args, **bound.kwargs)
         self._dense_law, self._is_judged = dense, False
         self._use(state)
@@ -82,7 +87,7 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
 
     def _judge(self):
         """Warn if uncoded gradients, too, would arrive with the end of the backward pass."""
-        if self._dense_law is None or self.hook_state.group.rank != 0 or (self.choice and self.choice.codec != "none"):
+        if self._dense_law is None or self.hook_state.job.rank != 0 or (self.choice and self.choice.codec != "none"):
             return
         step_s, passes_s = self._uncoded_step()
         exposed_s = step_s - passes_s
@@ -120,10 +125,10 @@ def _process_group(given):
     return given.get("process_group") or (mesh.get_group(mesh_dim=0) if mesh is not None else None)
 
 
-def _laws(group, coding):
+def _laws(state, coding):
     """Those of uncoded gradients and of these; nothing for one rank."""
-    if group.size == 1:
+    if state.group.size == 1:
         return None, None
-    dense = codec_choice.law(group, **codec_choice.with_codec(coding, "none"))
+    dense = state.law(codec_choice.with_codec(coding, "none"))
     is_dense = coding["codec"] == "none" or codec_choice.candidates(coding["codec"])
-    return dense, dense if is_dense else codec_choice.law(group, **coding)
+    return dense, dense if is_dense else state.law(coding)

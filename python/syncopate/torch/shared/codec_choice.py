@@ -30,6 +30,10 @@ class Law:
         """The time of one bucket of `size` bytes."""
         return self.start_s + self.s_per_byte * size
 
+    def of_parts(self, parts):
+        """The Law of m bytes of which a rank codes and exchanges one of this many parts."""
+        return Law(self.start_s, self.s_per_byte / parts)
+
     def bucket_bytes(self, total):
         """The size of buckets of `total` bytes of gradients, a power of two.
 
