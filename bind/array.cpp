@@ -15,14 +15,15 @@ namespace {
 
 using Code = nb::dlpack::dtype_code;
 
-struct Row {
+struct DlpackType {
   DType dtype;
   Code code;
   std::uint8_t bits;
 };
-constexpr Row kTypes[] = {{DType::f32, Code::Float, 32},   {DType::f64, Code::Float, 64}, {DType::f16, Code::Float, 16},
-                          {DType::bf16, Code::Bfloat, 16}, {DType::i32, Code::Int, 32},   {DType::i64, Code::Int, 64},
-                          {DType::u8, Code::UInt, 8}};
+constexpr DlpackType kTypes[] = {{DType::f32, Code::Float, 32}, {DType::f64, Code::Float, 64},
+                                 {DType::f16, Code::Float, 16}, {DType::bf16, Code::Bfloat, 16},
+                                 {DType::i32, Code::Int, 32},   {DType::i64, Code::Int, 64},
+                                 {DType::u8, Code::UInt, 8}};
 static_assert(std::size(kTypes) == std::size(kDTypes));
 
 constexpr int kCpu = 1, kPinned = 3;  // of DLPack's device types: memory that the processor addresses
@@ -79,7 +80,7 @@ DType dtype_of(nb::dlpack::dtype type, const TypeName& wanted, const char* role)
     throw Misuse(fmt::format("{} has elements of {}, which cannot be taken as {}: that has {} bits", role,
                              name_of_type(type), *wanted, 8 * size_of(dtype)));
   }
-  for (const Row& row : kTypes)
+  for (const DlpackType& row : kTypes)
     if (type.lanes == 1 && static_cast<std::uint8_t>(row.code) == type.code && row.bits == type.bits) return row.dtype;
   throw Misuse(
       fmt::format("{} has elements of {}; allowed: {}. The argument dtype treats the elements as another type "
@@ -134,7 +135,7 @@ Shape shape_of(nb::handle lengths, const std::string& dtype) {
 }
 
 OwnArray array_over(void* data, const Shape& shape, nb::handle owner) {
-  const Row& row = *std::ranges::find(kTypes, shape.dtype, &Row::dtype);
+  const DlpackType& row = *std::ranges::find(kTypes, shape.dtype, &DlpackType::dtype);
   const nb::dlpack::dtype type{static_cast<std::uint8_t>(row.code), row.bits, 1};
   return OwnArray(data, shape.lengths.size(), shape.lengths.data(), owner, nullptr, type, kCpu);
 }

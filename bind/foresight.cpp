@@ -22,7 +22,7 @@ using namespace nb::literals;
 
 using Texts = std::vector<std::string>;
 /// Rows, and warnings.
-using Answer = std::pair<nb::list, Texts>;
+using RowsAndWarnings = std::pair<nb::list, Texts>;
 
 nb::dict row_of(const Prediction& prediction, const Cluster& cluster, const ExchangeChoice& choice) {
   nb::dict row;
@@ -56,8 +56,9 @@ nb::dict row_of(const Simulation& simulation) {
   return row;
 }
 
-Answer compared(const Profile& profile, const Cluster& cluster, const Texts& policies, const std::string& codec,
-                const std::string& exchange, const std::optional<std::string>& algorithm, std::optional<int> ranks) {
+RowsAndWarnings compared(const Profile& profile, const Cluster& cluster, const Texts& policies,
+                         const std::string& codec, const std::string& exchange,
+                         const std::optional<std::string>& algorithm, std::optional<int> ranks) {
   const CompareOptions options{.policies = policies,
                                .exchange = {.codec = codec, .exchange = exchange},
                                .algorithm = algorithm.value_or(""),
@@ -66,12 +67,12 @@ Answer compared(const Profile& profile, const Cluster& cluster, const Texts& pol
   nb::list rows;
   for (const Prediction& prediction : found.predictions)
     rows.append(row_of(prediction, found.cluster, options.exchange));
-  return {rows, found.doubts};
+  return {rows, found.warnings};
 }
 
 /// Signals are handled before each row.
-Answer simulated(const Profile& profile, const Cluster& cluster, SimulateOptions options,
-                 const ExchangeChoice& choice) {
+RowsAndWarnings simulated(const Profile& profile, const Cluster& cluster, SimulateOptions options,
+                          const ExchangeChoice& choice) {
   Signals signals;
   options.progress = [&signals](std::string_view, int) { signals.look(); };
   nb::list rows;
@@ -83,7 +84,7 @@ Answer simulated(const Profile& profile, const Cluster& cluster, SimulateOptions
   }
   const auto found = signals.without_gil([&] { return simulate_exchange(profile, cluster, options, choice); });
   for (const Simulation& row : found.rows) rows.append(row_of(row));
-  return {rows, found.doubts};
+  return {rows, found.warnings};
 }
 
 nb::dict priced(PlanRequest request) {

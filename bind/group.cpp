@@ -53,7 +53,7 @@ std::shared_ptr<Group> shared(std::unique_ptr<Group> group, const Origin& origin
           }};
 }
 
-std::shared_ptr<Signals> hear(GroupOptions& options) {
+std::shared_ptr<Signals> forward_signals(GroupOptions& options) {
   auto signals = std::make_shared<Signals>();
   options.while_waiting = [signals] { signals->look(); };
   return signals;
@@ -80,7 +80,7 @@ void bind_joining(GroupClass& group) {
                              .ranks_per_host = ranks_per_host,
                              .cluster = cluster,
                              .checksum = checksum};
-        auto signals = hear(options);
+        auto signals = forward_signals(options);
         const auto look = [&] {
           if (while_joining) (*while_joining)();
         };
@@ -95,7 +95,7 @@ void bind_joining(GroupClass& group) {
       "threads",
       [](int size, Seconds timeout_s, int ranks_per_host) {
         GroupOptions options{.timeout = milliseconds(timeout_s, "timeout_s"), .ranks_per_host = ranks_per_host};
-        auto signals = hear(options);
+        auto signals = forward_signals(options);
         std::vector<Membership> ranks;
         for (auto& rank : Group::threads(size, options)) ranks.emplace_back(std::move(rank), signals);
         return ranks;

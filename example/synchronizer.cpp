@@ -11,7 +11,7 @@
 namespace {
 
 /// y = slope * x + offset, and the gradient of the mean squared error, in the synchronizer's memory.
-struct Line {
+struct FittedLine {
   float slope = 0;
   float offset = 0;
 };
@@ -25,7 +25,7 @@ float point(int rank, int ranks, int i) {
   return 2.0F * static_cast<float>(rank * kPoints + i) / static_cast<float>(ranks * kPoints) - 1.0F;
 }
 
-void step(Line& line, const syncopate::Group& group, syncopate::Synchronizer& synchronizer) {
+void step(FittedLine& line, const syncopate::Group& group, syncopate::Synchronizer& synchronizer) {
   float& slope_gradient = *static_cast<float*>(synchronizer.gradient(0).data);
   float& offset_gradient = *static_cast<float*>(synchronizer.gradient(1).data);
   slope_gradient = offset_gradient = 0;
@@ -45,7 +45,7 @@ void step(Line& line, const syncopate::Group& group, syncopate::Synchronizer& sy
 /// Trains on one rank and returns whether the line was found. Prints an error, such as a lost rank or a wrong setting.
 bool train(syncopate::Group& group) try {
   syncopate::Synchronizer synchronizer(group, {{.name = "slope", .elements = 1}, {.name = "offset", .elements = 1}});
-  Line line;
+  FittedLine line;
   for (int i = 0; i < kSteps; ++i) step(line, group, synchronizer);
   std::printf("rank %d of %d: y = %.4f x + %.4f\n", group.rank(), group.size(), line.slope, line.offset);
   return std::abs(line.slope - 3) < 1e-3F && std::abs(line.offset + 1) < 1e-3F;

@@ -146,15 +146,15 @@ void barrier(Link& link) {
 template <class T>
 Call call_for(Link& link, const Job& job, const std::string& algorithm, std::span<T> data) {
   const Function function = function_for<T>(job.op);
-  const contender::Answer whole{0, 0, data.size()};
+  const contender::VectorPart whole{0, 0, data.size()};
   if (job.collective == "allreduce") return {[=, &link] { allreduce<T>(link, data, function, algorithm); }, whole};
   if (job.collective == "allgather") return {[=, &link, &job] { allgather<T>(link, job, data); }, whole};
   if (job.collective == "broadcast") return {[=, &link, &job] { broadcast<T>(link, job, data); }, whole};
   if (job.collective == "reduce")
     return {[=, &link, &job] { reduce<T>(link, job, data, function); },
-            job.rank == job.root ? whole : contender::Answer{}};
+            job.rank == job.root ? whole : contender::VectorPart{}};
   if (job.collective == "gather")
-    return {[=, &link, &job] { gather<T>(link, job, data); }, job.rank == job.root ? whole : contender::Answer{}};
+    return {[=, &link, &job] { gather<T>(link, job, data); }, job.rank == job.root ? whole : contender::VectorPart{}};
   if (job.collective == "scatter")
     return {[=, &link, &job] { scatter<T>(link, job, data); }, contender::even_part(data.size(), job.size, job.rank)};
   if (job.collective == "alltoall") return alltoall<T>(link, job, data);

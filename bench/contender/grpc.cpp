@@ -45,9 +45,9 @@ std::size_t take(const grpc::ByteBuffer& message, Bytes memory, std::size_t at) 
 }
 
 /// A server's end: reads a share, returns it, and so on.
-class Answer final : public grpc::ServerGenericBidiReactor {
+class ShareReactor final : public grpc::ServerGenericBidiReactor {
  public:
-  explicit Answer(std::size_t bytes) : memory_(bytes) { StartRead(&message_); }
+  explicit ShareReactor(std::size_t bytes) : memory_(bytes) { StartRead(&message_); }
   void OnReadDone(bool is_right) override {
     if (!is_right) return Finish(grpc::Status::OK);
     at_ = take(message_, memory_, at_);
@@ -78,7 +78,7 @@ class Service final : public grpc::CallbackGenericService {
  public:
   explicit Service(std::size_t bytes) : bytes_(bytes) {}
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
-    return new Answer(bytes_);
+    return new ShareReactor(bytes_);
   }
 
  private:
@@ -170,7 +170,7 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
 };
 
 /// The place that the arguments give.
-struct Place {
+struct ProcessPlace {
   std::map<std::string, std::string> given;
   int worker = 0, workers = 1, servers = 1;
 
@@ -187,7 +187,7 @@ int number_in(const char* name) {
 }
 
 /// Children that serve, begun before this process has threads. Their processor time.
-std::vector<clockid_t> start_servers(const Place& place, std::size_t elements) {
+std::vector<clockid_t> start_servers(const ProcessPlace& place, std::size_t elements) {
   std::vector<clockid_t> clocks;
   for (int server = place.worker; server < place.servers; server += place.workers) {
     const auto share =
@@ -212,7 +212,7 @@ double seconds_of(const std::vector<clockid_t>& clocks) {
   return seconds;
 }
 
-void run(const Place& place) {
+void run(const ProcessPlace& place) {
   const std::size_t bytes = std::stoull(place.given.at("bytes")), elements = bytes / sizeof(float);
   const std::vector<clockid_t> clocks = start_servers(place, elements);
   const auto group = syncopate::Group::join();
@@ -250,7 +250,7 @@ void run(const Place& place) {
 
 int main(int argc, char** argv) {
   try {
-    Place place{.given = contender::arguments(argc - 1, argv + 1)};
+    ProcessPlace place{.given = contender::arguments(argc - 1, argv + 1)};
     place.worker = number_in("SYNCOPATE_RANK");
     place.workers = number_in("SYNCOPATE_SIZE");
     place.servers = std::stoi(place.given.at("servers"));

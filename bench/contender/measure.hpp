@@ -88,7 +88,7 @@ struct Ties {
 /// One collective of a contender on a vector in this rank's memory, and where its answer will lie.
 struct Call {
   std::function<void()> run;
-  Answer answer;
+  VectorPart answer;
   void* result = nullptr;  ///< an all-to-all's second vector; else the answer lies in the first one
 };
 

@@ -45,7 +45,7 @@ Parts parts_of(std::size_t count, int ranks) {
 template <class T>
 Call allgather(std::span<T> data, int ranks) {
   const Parts parts = parts_of(data.size(), ranks);
-  const contender::Answer whole{0, 0, data.size()};
+  const contender::VectorPart whole{0, 0, data.size()};
   if (data.size() % ranks == 0)
     return {[=] {
               MPI_Allgather(MPI_IN_PLACE, 0, type_of<T>(), data.data(), parts.counts[0], type_of<T>(), MPI_COMM_WORLD);
@@ -62,7 +62,7 @@ template <class T>
 Call reduce_scatter(std::span<T> data, const Job& job) {
   const Parts parts = parts_of(data.size(), job.size);
   const MPI_Op op = operation_named(job.op);
-  contender::Answer answer = contender::even_part(data.size(), job.size, job.rank);
+  contender::VectorPart answer = contender::even_part(data.size(), job.size, job.rank);
   answer.at = 0;  // in place, MPI leaves a rank's part at the start of its memory
   return {[=] { MPI_Reduce_scatter(MPI_IN_PLACE, data.data(), parts.counts.data(), type_of<T>(), op, MPI_COMM_WORLD); },
           answer};
@@ -75,7 +75,7 @@ Call gather(std::span<T> data, const Job& job) {
   const bool rooted = job.rank == job.root, even = data.size() % job.size == 0;
   const int count = static_cast<int>(mine.end - mine.begin), root = job.root;
   const void* from = rooted ? MPI_IN_PLACE : data.data() + mine.begin;
-  const contender::Answer answer = rooted ? contender::Answer{0, 0, data.size()} : contender::Answer{};
+  const contender::VectorPart answer = rooted ? contender::VectorPart{0, 0, data.size()} : contender::VectorPart{};
   if (even)
     return {[=] { MPI_Gather(from, count, type_of<T>(), data.data(), count, type_of<T>(), root, MPI_COMM_WORLD); },
             answer};
@@ -114,7 +114,7 @@ Call alltoall(std::span<T> data, const Job& job) {
 template <class T>
 Call call_for(const Job& job, std::span<T> data) {
   const int count = static_cast<int>(data.size()), root = job.root;
-  const contender::Answer whole{0, 0, data.size()};
+  const contender::VectorPart whole{0, 0, data.size()};
   const MPI_Op op = operation_named(job.op);
   const bool rooted = job.rank == root;
   if (job.collective == "allreduce")
@@ -126,7 +126,7 @@ Call call_for(const Job& job, std::span<T> data) {
               MPI_Reduce(rooted ? MPI_IN_PLACE : data.data(), rooted ? data.data() : nullptr, count, type_of<T>(), op,
                          root, MPI_COMM_WORLD);
             },
-            rooted ? whole : contender::Answer{}};
+            rooted ? whole : contender::VectorPart{}};
   if (job.collective == "allgather") return allgather<T>(data, job.size);
   if (job.collective == "reduce_scatter") return reduce_scatter<T>(data, job);
   if (job.collective == "gather") return gather<T>(data, job);

@@ -32,14 +32,14 @@ template <class T>
 Call call_for(const Job& job, std::span<T> data, const ccl::communicator& group) {
   const auto op = operation_named(job.op);
   const int root = job.root;
-  const contender::Answer whole{0, 0, data.size()};
+  const contender::VectorPart whole{0, 0, data.size()};
   if (job.collective == "allreduce")
     return {[=, &group] { ccl::allreduce(data.data(), data.data(), data.size(), op, group).wait(); }, whole};
   if (job.collective == "broadcast")
     return {[=, &group] { ccl::broadcast(data.data(), data.size(), root, group).wait(); }, whole};
   if (job.collective == "reduce")
     return {[=, &group] { ccl::reduce(data.data(), data.data(), data.size(), op, root, group).wait(); },
-            job.rank == root ? whole : contender::Answer{}};
+            job.rank == root ? whole : contender::VectorPart{}};
   throw std::runtime_error("oneCCL is compared by allreduce, broadcast and reduce, not " + job.collective);
 }
 

@@ -45,7 +45,7 @@ T represent(std::uint32_t value) {
 
 /// Elements [begin, end) of the full vector, found in a rank's memory from element `at` on. Every rank has the same
 /// full vector, but for an all-to-all's, which is that of `rank`.
-struct Answer {
+struct VectorPart {
   std::size_t at = 0;
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -53,7 +53,7 @@ struct Answer {
 };
 
 /// Part `index` of `count` elements cut into `parts` pieces whose sizes differ by at most one, larger ones first.
-inline Answer even_part(std::size_t count, std::size_t parts, std::size_t index) {
+inline VectorPart even_part(std::size_t count, std::size_t parts, std::size_t index) {
   const std::size_t base = count / parts, larger = count % parts;
   const std::size_t begin = index * base + std::min(index, larger);
   return {begin, begin, begin + base + (index < larger ? 1 : 0)};
@@ -85,17 +85,17 @@ class Pattern final {
   /// A rank's memory before the call. Elements that the rank does not provide start as zero, which no answer contains.
   template <class T>
   void ask(std::uint32_t rank, std::span<T> data) const {
-    const Answer all{0, 0, data.size()};
-    const Answer mine = from_root_ && rank != root_ ? Answer{}
-                        : from_owner_               ? even_part(data.size(), ranks_, rank)
-                                                    : all;
+    const VectorPart all{0, 0, data.size()};
+    const VectorPart mine = from_root_ && rank != root_ ? VectorPart{}
+                            : from_owner_               ? even_part(data.size(), ranks_, rank)
+                                                        : all;
     const Scale scaled = scale<T>();
     std::fill(data.begin(), data.end(), T{});
     for (std::size_t i = mine.begin; i < mine.end; ++i) data[i] = represent<T>(value(scaled, rank, i));
   }
 
   template <class T>
-  [[nodiscard]] bool right(std::span<const T> data, const Answer& where, std::size_t count) const {
+  [[nodiscard]] bool right(std::span<const T> data, const VectorPart& where, std::size_t count) const {
     const Scale scaled = scale<T>();
     for (std::size_t i = where.begin; i < where.end; ++i)
       if (!(data[where.at + i - where.begin] == represent<T>(answer(scaled, i, {0, 0, count, where.rank}))))
@@ -124,7 +124,7 @@ class Pattern final {
   }
 
   /// Element `index` of what comes out on the rank of `whole`.
-  [[nodiscard]] std::uint32_t answer(const Scale& scaled, std::uint64_t index, const Answer& whole) const {
+  [[nodiscard]] std::uint32_t answer(const Scale& scaled, std::uint64_t index, const VectorPart& whole) const {
     if (from_root_) return value(scaled, root_, index);
     if (from_owner_) return value(scaled, owner(index, whole.end), index);
     if (to_each_) {

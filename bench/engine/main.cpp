@@ -34,9 +34,9 @@ std::size_t segment_bytes(std::size_t chunk_bytes) {
 }
 
 /// One rank: its end of the link, its vector, both ways to reduce it.
-class Rank final {
+class LinkEnd final {
  public:
-  Rank(transport::Endpoint& endpoint, std::size_t bytes)
+  LinkEnd(transport::Endpoint& endpoint, std::size_t bytes)
       : links_(*endpoint.links),
         rank_(endpoint.rank),
         data_(bytes / sizeof(float)),
@@ -84,7 +84,7 @@ double median(std::vector<double> values) {
 class Duel final {
  public:
   Duel(std::size_t bytes, double budget_s) : endpoints_(transport::join_threads(kRanks, {})), budget_s_(budget_s) {
-    for (transport::Endpoint& endpoint : endpoints_) ranks_.push_back(std::make_unique<Rank>(endpoint, bytes));
+    for (transport::Endpoint& endpoint : endpoints_) ranks_.push_back(std::make_unique<LinkEnd>(endpoint, bytes));
   }
 
   Result run() {
@@ -104,7 +104,7 @@ class Duel final {
     return most;
   }
 
-  double block(int rank, void (Rank::*call)(), long calls) {
+  double block(int rank, void (LinkEnd::*call)(), long calls) {
     meeting_.arrive_and_wait();
     const auto begin = std::chrono::steady_clock::now();
     for (long i = 0; i < calls; ++i) ((*ranks_[static_cast<std::size_t>(rank)]).*call)();
@@ -112,8 +112,8 @@ class Duel final {
     return slowest(rank, taken.count()) / static_cast<double>(calls);
   }
 
-  void check(int rank, void (Rank::*call)()) {
-    Rank& mine = *ranks_[static_cast<std::size_t>(rank)];
+  void check(int rank, void (LinkEnd::*call)()) {
+    LinkEnd& mine = *ranks_[static_cast<std::size_t>(rank)];
     mine.ask();
     meeting_.arrive_and_wait();
     (mine.*call)();
@@ -122,25 +122,25 @@ class Duel final {
   }
 
   void run_rank(int rank) {
-    check(rank, &Rank::by_hand);
-    check(rank, &Rank::by_plan);
-    const double once = std::max(block(rank, &Rank::by_hand, 20), block(rank, &Rank::by_plan, 20));
+    check(rank, &LinkEnd::by_hand);
+    check(rank, &LinkEnd::by_plan);
+    const double once = std::max(block(rank, &LinkEnd::by_hand, 20), block(rank, &LinkEnd::by_plan, 20));
     const long calls = std::max(1L, static_cast<long>(budget_s_ / (2 * kPairs) / once));
     for (int pair = 0; pair < kPairs; ++pair) {
       const bool hand_first = pair % 2 == 0;
-      const double first = block(rank, hand_first ? &Rank::by_hand : &Rank::by_plan, calls);
-      const double second = block(rank, hand_first ? &Rank::by_plan : &Rank::by_hand, calls);
+      const double first = block(rank, hand_first ? &LinkEnd::by_hand : &LinkEnd::by_plan, calls);
+      const double second = block(rank, hand_first ? &LinkEnd::by_plan : &LinkEnd::by_hand, calls);
       if (rank != 0) continue;
       result_.hand_s.push_back(hand_first ? first : second);
       result_.plan_s.push_back(hand_first ? second : first);
     }
-    check(rank, &Rank::by_hand);
-    check(rank, &Rank::by_plan);
+    check(rank, &LinkEnd::by_hand);
+    check(rank, &LinkEnd::by_plan);
   }
 
   std::vector<transport::Endpoint> endpoints_;
   double budget_s_;
-  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::vector<std::unique_ptr<LinkEnd>> ranks_;
   std::barrier<> meeting_{kRanks};
   double times_[kRanks] = {};
   Result result_;

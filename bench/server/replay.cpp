@@ -20,7 +20,7 @@ namespace syncopate::bench {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr double kRate = 1e-3;
 
@@ -28,16 +28,16 @@ constexpr double kRate = 1e-3;
 /// ones. The accelerator is idle only while it waits for weights.
 class Accelerator final {
  public:
-  void stand_until_now() { free_ = std::max(free_, Clock::now()); }
+  void stand_until_now() { free_ = std::max(free_, SteadyClock::now()); }
   void compute(double seconds) {
-    free_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-    if (free_ - Clock::now() > kShortest) std::this_thread::sleep_until(free_);
+    free_ += std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(seconds));
+    if (free_ - SteadyClock::now() > kShortest) std::this_thread::sleep_until(free_);
   }
   void finish() const { std::this_thread::sleep_until(free_); }
 
  private:
   static constexpr std::chrono::microseconds kShortest{300};  // shorter sleeps cost more than they are worth
-  Clock::time_point free_ = Clock::now();
+  SteadyClock::time_point free_ = SteadyClock::now();
 };
 
 Profile profile_of(const Replayed& replayed) {
@@ -160,10 +160,10 @@ std::string replay(const Replayed& replayed) {
   barrier(*group);
   const WorkerStatistics before = model.statistics();
   std::vector<double> seconds;
-  Clock::time_point begin = Clock::now();
+  SteadyClock::time_point begin = SteadyClock::now();
   for (int block = 0; block < replayed.blocks; ++block) {
     for (int step = 0; step < kBlockSteps; ++step) model.step();
-    const Clock::time_point end = Clock::now();
+    const SteadyClock::time_point end = SteadyClock::now();
     seconds.push_back(std::chrono::duration<double>(end - begin).count() / kBlockSteps);
     begin = end;
   }

@@ -18,7 +18,7 @@ namespace {
 using namespace nb::literals;
 
 /// Paths are bytes, because a file's name may be no valid UTF-8.
-using Row = std::tuple<nb::bytes, std::uint64_t, std::uint64_t, std::int64_t>;
+using RecordRow = std::tuple<nb::bytes, std::uint64_t, std::uint64_t, std::int64_t>;
 using List = std::vector<input::StoredFile> (*)(const std::string&, input::Extensions);
 
 constexpr const char* kFolderDoc =
@@ -34,11 +34,11 @@ constexpr const char* kClassesDoc =
 nb::bytes bytes_of(std::string_view text) { return nb::bytes(text.data(), text.size()); }
 
 template <List list>
-std::vector<Row> rows_of(const nb::bytes& path, const std::vector<std::string>& extensions) {
+std::vector<RecordRow> rows_of(const nb::bytes& path, const std::vector<std::string>& extensions) {
   const auto files = made_on_own_thread([path = std::string(path.c_str(), path.size()), extensions] {
     return list(path, std::vector<std::string_view>(extensions.begin(), extensions.end()));
   });
-  std::vector<Row> rows;
+  std::vector<RecordRow> rows;
   rows.reserve(files.size());
   for (const input::StoredFile& file : files)
     rows.emplace_back(bytes_of(file.name), file.bytes, file.offset, file.changed_ns);

@@ -80,11 +80,11 @@ struct Cluster {
 inline constexpr double kTolerableLinkError = 0.25;
 /// The warning for predictions on `ranks` ranks that rely on links whose error is above kTolerableLinkError. Empty if
 /// the links are accurate enough, or if measured costs for that number of ranks are used instead.
-[[nodiscard]] std::string doubt_of_links(const Cluster& cluster, int ranks);
+[[nodiscard]] std::string warning_about_links(const Cluster& cluster, int ranks);
 
 /// The warning for a collective of more bytes than the largest size measured with as many ranks. Empty if a measured
 /// size is at least as large, or if nothing was measured.
-[[nodiscard]] std::string doubt_of_size(const NetworkCost& cost, int ranks, Collective collective, double bytes);
+[[nodiscard]] std::string warning_about_size(const NetworkCost& cost, int ranks, Collective collective, double bytes);
 
 /// Parses JSON text. Throws Misuse that names `file`, the key and the allowed values.
 [[nodiscard]] Cluster parse_cluster(std::string_view json, const std::string& file);

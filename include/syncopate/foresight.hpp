@@ -37,10 +37,19 @@ struct CompareOptions {
   std::optional<int> ranks;  ///< instead of the cluster's; then its links count, not its measured costs
 };
 
+/// A phase of an exchange: one of its collectives, or coding.
+struct ExchangePhase {
+  std::string what;    ///< "reduce_scatter within hosts", "coding"
+  double bytes = 0;    ///< of the collective (PlanRequest::bytes), or of the gradients that are coded
+  double seconds = 0;  ///< predicted
+};
+
 struct ComparedPolicies {
   Cluster cluster;  ///< with the ranks, the algorithm and the costs that were used
   std::vector<Prediction> predictions;
-  std::vector<std::string> doubts;  ///< warnings: inaccurate links, unknown times of coding, unmeasured sizes
+  /// The phases of one exchange of all gradients, in order; empty for a plain all-reduce.
+  std::vector<ExchangePhase> phases;
+  std::vector<std::string> warnings;  ///< inaccurate links, unknown times of coding, unmeasured sizes
 };
 
 /// One prediction per policy. Throws Misuse as predict_policies and law_of do, and for less than one rank.
@@ -54,7 +63,7 @@ struct ComparedPolicies {
 
 struct SimulatedTraining {
   std::vector<Simulation> rows;
-  std::vector<std::string> doubts;  ///< as ComparedPolicies::doubts
+  std::vector<std::string> warnings;  ///< as ComparedPolicies::warnings
 };
 
 /// simulate_training under the law of this choice, which replaces `options.law`. `algorithm`: of the all-reduce; empty:

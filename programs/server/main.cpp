@@ -22,7 +22,6 @@
 namespace {
 
 using namespace syncopate;
-using Json = nlohmann::json;
 
 struct Words {
   ServerOptions server;
@@ -32,9 +31,9 @@ struct Words {
   bool drain = false, json = false;
 };
 
-void print_row(const Json& row) { write_output(text_of_json(row) + "\n"); }
+void print_row(const nlohmann::json& row) { write_output(text_of_json(row) + "\n"); }
 
-Json row_of(const ServerStatus& status) {
+nlohmann::json row_of(const ServerStatus& status) {
   return {{"workers", status.workers},
           {"connected", status.connected},
           {"finished", status.finished},
@@ -61,9 +60,9 @@ void define_status(CLI::App& app, Words& words) {
   status->add_option("ADDRESS", *address, "HOST:PORT or @NAME")->required();
   status->callback([&words, address] {
     words.instead = [&words, address] {
-      const ServerStatus said = status_of(*address, words.server.access);
-      if (words.json) return print_row(row_of(said));
-      write_output(fmt::format("{}\n", text_of(said)));
+      const ServerStatus status = status_of(*address, words.server.access);
+      if (words.json) return print_row(row_of(status));
+      write_output(fmt::format("{}\n", text_of(status)));
     };
   });
 }
@@ -153,7 +152,7 @@ std::unique_ptr<Server> started(const ServerOptions& options, const sigset_t& si
 void say(const char* event, const Words& words, const Server& server) {
   const ServerStatus status = server.status();
   if (words.json) {
-    Json row{{"event", event}, {"server", words.server.index}, {"addresses", server.addresses()}};
+    nlohmann::json row{{"event", event}, {"server", words.server.index}, {"addresses", server.addresses()}};
     row.update(row_of(status));
     return print_row(row);
   }

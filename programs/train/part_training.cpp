@@ -141,7 +141,7 @@ void PartTraining::sleep_as_slow(StepTimes& times) {
 
 /// Between the passes no exchange is under way: all ranks have the last step's weights, and the next rate may be set.
 void PartTraining::enter_backward(const MicroBatch& batch, StepRow& row) {
-  settle();
+  finish_exchange();
   row.times.wait_s += gradients().take_waited_s();
   if (!batch.first) return;
   {
@@ -180,8 +180,8 @@ void PartTraining::end_trace() {
   run_.output.record(record());  // with the buckets of this step
 }
 
-void PartTraining::settle() {
-  gradients().settle();
+void PartTraining::finish_exchange() {
+  gradients().finish_exchange();
   if (descent_.reaches_into_next_step()) end_trace();
 }
 
@@ -191,7 +191,7 @@ void PartTraining::share_weights() {
 }
 
 PartState PartTraining::leave() {
-  settle();
+  finish_exchange();
   if (gradients().served() != nullptr) return {.served = gradients().take_served()};
   share_weights();
   Kept kept = descent_.kept(state_.parameters);

@@ -34,7 +34,7 @@ class PartTraining final {
   /// One step: forward, backward, exchange, update. Records its timeline if it is the traced one.
   StepRow step(Batches& batches);
   /// Ends the exchange under way. If an exchange extends into the next step, so does the traced step, and ends here.
-  void settle();
+  void finish_exchange();
   /// Rank 0's weights become those of every rank. A collective; no exchange may be under way.
   void share_weights();
   /// Ends the part: the next one continues as if a checkpoint were written and resumed from, with bit-identical

@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint64_t kWarmUp = 5;  ///< steps that warm up caches and touch memory first
 
 /// A layer: parameters of one name up to its last dot, like "fc.weight" and "fc.bias".
-struct Layer {
+struct TimedLayer {
   std::string name;
   std::size_t elements = 0;
   std::size_t rows = 0;            ///< of its weights as a matrix; 0: the layer has vectors only
@@ -88,12 +88,12 @@ class Profiler final {
     forward_s_.push_back(forward_end_s);
     step_s_.push_back(backward_end_s);
     optimizer_s_.push_back(end_s - backward_end_s);
-    for (Layer& layer : layers_) layer.backward_s.push_back(by_layer[layer.name]);
+    for (TimedLayer& layer : layers_) layer.backward_s.push_back(by_layer[layer.name]);
   }
 
   [[nodiscard]] Json json(const Options& options, int ranks) const {
     Json layers = Json::array();
-    for (const Layer& layer : layers_) {
+    for (const TimedLayer& layer : layers_) {
       Json entry{{"name", layer.name}, {"elements", layer.elements}};
       if (layer.rows > 0) entry["rows"] = layer.rows;
       entry["backward_s"] = summary_of(layer.backward_s)["median"];
@@ -118,7 +118,7 @@ class Profiler final {
   Trace trace_;
   std::unique_ptr<Gradients> gradients_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::vector<Layer> layers_;
+  std::vector<TimedLayer> layers_;
   std::vector<double> forward_s_, step_s_, optimizer_s_;
 };
 

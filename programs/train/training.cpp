@@ -160,21 +160,21 @@ void Training::note_tiers(std::uint64_t epoch) {
 /// Workers have no common step at which all could evaluate; worker 0 evaluates.
 void Training::report_evaluation() {
   if (run_.is_served() && run_.place.rank != 0) return;
-  part_->settle();
+  part_->finish_exchange();
   evaluation_ = evaluate(run_, state_, part_->part().options.resolution);
   run_.output.epoch(run_.epochs_trained(state_.progress), state_.progress.step, *evaluation_,
                     part_->gradients().take_sent());
 }
 
 void Training::save() {
-  part_->settle();
+  part_->finish_exchange();
   checkpoints_.save(state_, part_->descent());
 }
 
 /// Saves the checkpoint first: a second signal, or a launcher's timeout, may end this process at any time.
 void Training::finish_run(EndRow& end) {
   const bool saves = !run_.options.checkpoint.empty(), served = run_.is_served();
-  part_->settle();
+  part_->finish_exchange();
   if (served && saves) save();  // the servers run until the last worker has finished
   if (served) end.served = part_->gradients().finish_served();
   run_.exchange_notices();

@@ -10,14 +10,14 @@ template <class Kind>
   throw Kind(message, std::move(where));
 }
 
-struct Row {
+struct KindRow {
   ErrorKind kind;
   std::string_view name;
   int exit_code;
   void (*raise)(const std::string& message, Where where);
 };
 
-constexpr Row kTable[] = {
+constexpr KindRow kTable[] = {
     {ErrorKind::misuse, "Misuse", 2, throw_as<Misuse>},
     {ErrorKind::peer_lost, "PeerLost", 1, throw_as<PeerLost>},
     {ErrorKind::timeout, "Timeout", 1, throw_as<Timeout>},
@@ -36,7 +36,7 @@ constexpr bool is_in_order() {
 }
 static_assert(is_in_order());
 
-const Row& row_of(ErrorKind kind) noexcept { return kTable[static_cast<std::size_t>(kind)]; }
+const KindRow& row_of(ErrorKind kind) noexcept { return kTable[static_cast<std::size_t>(kind)]; }
 
 }  // namespace
 

@@ -22,7 +22,7 @@ struct Algorithm {
   double (*seconds)(const Shape& shape, const Load& load);
   /// Sets what the caller left open (blocks, grid, ...); throws Misuse if the tuning does not fit. Null: there is
   /// nothing to set.
-  void (*settle)(Shape& shape, const Tuning& tuning, const Load& load) = nullptr;
+  void (*resolve)(Shape& shape, const Tuning& tuning, const Load& load) = nullptr;
   /// Whether "auto" should consider it for such a (settled) shape; null: always.
   bool (*sensible)(const Shape& shape) = nullptr;
   /// Every rank sends to one peer only and receives from one peer only. Cost laws do not show the advantage: TCP

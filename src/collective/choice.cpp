@@ -68,13 +68,13 @@ const Algorithm& entry_named(std::string_view name) {
   return **std::ranges::find(algorithms(), name, [](auto* entry) { return entry->name; });
 }
 
-Choice settled(const Algorithm& algorithm, const Shape& shape, const Tuning& tuning, const Load& load,
-               PortSharing& sharing) {
+Choice resolved(const Algorithm& algorithm, const Shape& shape, const Tuning& tuning, const Load& load,
+                PortSharing& sharing) {
   Choice choice{.algorithm = &algorithm, .shape = shape};
   choice.shape.hosts.clear();
   if (shape.size == 1) return choice;
   choice.shape.hosts = shape.hosts;  // only `settle` needs it, unless it keeps it
-  if (algorithm.settle != nullptr) algorithm.settle(choice.shape, tuning, load);
+  if (algorithm.resolve != nullptr) algorithm.resolve(choice.shape, tuning, load);
   Load shared = load;
   if (load.link.beta_s_per_byte > 0)
     shared.link.beta_s_per_byte *= sharing.factor(algorithm, choice.shape, shape.hosts);
@@ -92,7 +92,7 @@ std::vector<Choice> ranked(const Shape& shape, const Tuning& tuning, const Load&
   std::vector<Choice> choices;
   for (const Algorithm* entry : offering(shape.collective)) {
     if (entry->composed && composed == Composed::without) continue;
-    Choice choice = settled(*entry, shape, tuning, load, sharing);
+    Choice choice = resolved(*entry, shape, tuning, load, sharing);
     if (entry->sensible == nullptr || shape.size == 1 || entry->sensible(choice.shape))
       choices.push_back(std::move(choice));
   }
@@ -116,7 +116,7 @@ Choice choose_part(std::string_view name, const Shape& shape, const Tuning& tuni
   const Algorithm& algorithm = algorithm_named(name, shape.collective);
   base::require(!algorithm.composed, "'{}' cannot be part of another algorithm; allowed: any that is not composed",
                 name);
-  return settled(algorithm, shape, tuning, load, sharing);
+  return resolved(algorithm, shape, tuning, load, sharing);
 }
 
 }  // namespace syncopate::collective

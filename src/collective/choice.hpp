@@ -21,8 +21,8 @@ struct Choice {
 
 /// The algorithm with the shape completed by the tuning and by its own `settle`, and its law where the ranks of a host
 /// share its port. A group of one rank settles nothing.
-[[nodiscard]] Choice settled(const Algorithm& algorithm, const Shape& shape, const Tuning& tuning, const Load& load,
-                             PortSharing& sharing);
+[[nodiscard]] Choice resolved(const Algorithm& algorithm, const Shape& shape, const Tuning& tuning, const Load& load,
+                              PortSharing& sharing);
 enum class Composed : std::uint8_t { with, without };
 /// All algorithms that offer the collective and suit the shape, in the order of their cost laws.
 [[nodiscard]] std::vector<Choice> ranked(const Shape& shape, const Tuning& tuning, const Load& load, Composed composed,

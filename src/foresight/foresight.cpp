@@ -36,7 +36,7 @@ std::vector<Gradient> gradients_of(const Profile& profile, const ExchangeChoice&
 }
 
 /// Warnings; an empty text is none.
-class Doubts final {
+class Warnings final {
  public:
   void add(std::string text) {
     if (!text.empty()) texts_.push_back(std::move(text));
@@ -62,7 +62,7 @@ class Doubts final {
     for (const Prediction& prediction : predictions)
       for (const PredictedBucket& bucket : prediction.buckets)
         largest = std::max(largest, static_cast<double>(bucket.bytes));
-    add(doubt_of_size(cost_of(cluster), cluster.ranks, Collective::allreduce, largest));
+    add(warning_about_size(cost_of(cluster), cluster.ranks, Collective::allreduce, largest));
   }
   [[nodiscard]] std::vector<std::string> taken() { return std::move(texts_); }
 
@@ -89,6 +89,26 @@ std::vector<std::uint64_t> coded_bytes(const Profile& profile, const std::string
   return bytes;
 }
 
+/// Legs of equal kind that follow one another, such as the levels of a merge, are one phase.
+std::vector<ExchangePhase> phases_of(const Cluster& cluster, const ExchangeLaw& law, double bytes) {
+  std::vector<ExchangePhase> phases;
+  const auto total = static_cast<std::uint64_t>(bytes);
+  for (const ExchangeLeg& leg : law.legs) {
+    const std::string_view kind = leg.messages > 0 ? "messages" : name_of(leg.collective);
+    const std::string_view where = leg.scope == Scope::host     ? " within hosts"
+                                   : leg.scope == Scope::across ? " between hosts"
+                                                                : "";
+    const double size = (leg.share * bytes + leg.fixed_bytes) * std::max(1, leg.messages);
+    const double seconds = exchange_cost(cluster, cluster.ranks, total, {.legs = {leg}}).table.back().second;
+    std::string what = fmt::format("{}{}", kind, where);
+    if (phases.empty() || phases.back().what != what) phases.push_back({.what = std::move(what)});
+    phases.back().bytes += size;
+    phases.back().seconds += seconds;
+  }
+  if (law.coding_s_per_byte > 0) phases.push_back({"coding", bytes, law.coding_s_per_byte * bytes});
+  return phases;
+}
+
 }  // namespace
 
 ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const Cluster& cluster,
@@ -110,8 +130,8 @@ ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const
 ComparedPolicies compare_policies(const Profile& profile, Cluster cluster, const CompareOptions& options) {
   const int ranks = options.ranks.value_or(cluster.ranks);
   base::require(ranks >= 1, "{} ranks; allowed: 1 or more", ranks);
-  Doubts doubts;
-  doubts.add(doubt_of_links(cluster, ranks));
+  Warnings warnings;
+  warnings.add(warning_about_links(cluster, ranks));
   if (!options.algorithm.empty()) cluster.algorithm = options.algorithm;
   if (ranks != cluster.ranks) {
     cluster.ranks = ranks;
@@ -120,10 +140,16 @@ ComparedPolicies compare_policies(const Profile& profile, Cluster cluster, const
   const PredictOptions predict{.policies = options.policies,
                                .fusion_bytes = options.fusion_bytes,
                                .law = law_of(options.exchange, profile, cluster, options.algorithm)};
-  doubts.add_those_of(options.exchange, predict.law);
+  warnings.add_those_of(options.exchange, predict.law);
   std::vector<Prediction> predictions = predict_policies(profile, cluster, predict);
-  doubts.add_those_of(predictions, cluster);
-  return {std::move(cluster), std::move(predictions), doubts.taken()};
+  warnings.add_those_of(predictions, cluster);
+  std::vector<ExchangePhase> phases;
+  if (predict.law) {
+    double bytes = 0;
+    for (const ProfileLayer& layer : profile.layers) bytes += static_cast<double>(layer.bytes);
+    phases = phases_of(cluster, predict.law(cluster.ranks, cluster.ranks_per_host), bytes);
+  }
+  return {std::move(cluster), std::move(predictions), std::move(phases), warnings.taken()};
 }
 
 std::vector<std::size_t> groups_of(const Prediction& prediction) {
@@ -146,13 +172,13 @@ SimulatedTraining simulate_exchange(const Profile& profile, Cluster cluster, Sim
                                     const ExchangeChoice& choice, const std::string& algorithm) {
   if (!algorithm.empty()) cluster.algorithm = algorithm;
   options.law = law_of(choice, profile, cluster, algorithm);
-  Doubts doubts;
-  doubts.add_those_of(choice, options.law);
+  Warnings warnings;
+  warnings.add_those_of(choice, options.law);
   std::vector<Simulation> rows = simulate_training(profile, cluster, options);
   for (const int ranks : options.ranks.empty() ? std::vector{cluster.ranks} : options.ranks)
-    doubts.add(doubt_of_links(cluster, ranks));
-  doubts.add_those_of(measured_partitions(profile, cluster, options), cluster);
-  return {std::move(rows), doubts.taken()};
+    warnings.add(warning_about_links(cluster, ranks));
+  warnings.add_those_of(measured_partitions(profile, cluster, options), cluster);
+  return {std::move(rows), warnings.taken()};
 }
 
 ServerScene with_codecs(ServerScene scene, const Profile& profile, const std::string& updates,

@@ -38,7 +38,7 @@ class Headers final {
 
  private:
   /// Values of extended headers for the next member.
-  struct Said {
+  struct Overrides {
     std::optional<std::string> name, target;
     std::optional<std::uint64_t> bytes;
   };
@@ -62,7 +62,7 @@ class Headers final {
   [[nodiscard]] std::uint64_t number_of(const Field& field) const;
   [[nodiscard]] std::string name() const;
   [[nodiscard]] std::string contents(std::uint64_t bytes) const;
-  void take_pax(const std::string& records, Said& said) const;
+  void take_pax(const std::string& records, Overrides& overrides) const;
   [[nodiscard]] const StoredFile& target_of(const std::string& link);
 
   const Archive& archive_;
@@ -155,7 +155,7 @@ std::string Headers::contents(std::uint64_t bytes) const {
 }
 
 /// Records "LENGTH KEY=VALUE\n"; LENGTH counts the bytes of the record.
-void Headers::take_pax(const std::string& records, Said& said) const {
+void Headers::take_pax(const std::string& records, Overrides& overrides) const {
   for (std::string_view rest = records; !rest.empty();) {
     std::size_t length = 0;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
@@ -169,13 +169,13 @@ void Headers::take_pax(const std::string& records, Said& said) const {
     if (equals == std::string_view::npos) refuse("a record of an extended header without a value");
     const std::string_view key = record.substr(0, equals), value = record.substr(equals + 1);
     if (key.starts_with("GNU.sparse.")) refuse("a sparse file; allowed: complete files");
-    if (key == "path") said.name = std::string(value);
-    if (key == "linkpath") said.target = std::string(value);
+    if (key == "path") overrides.name = std::string(value);
+    if (key == "linkpath") overrides.target = std::string(value);
     if (key != "size") continue;
     std::uint64_t bytes = 0;
     const auto [last, wrong] = std::from_chars(value.data(), value.data() + value.size(), bytes);
     if (wrong != std::errc() || last != value.data() + value.size()) refuse("a size that is not a number");
-    said.bytes = bytes;
+    overrides.bytes = bytes;
   }
 }
 
@@ -192,27 +192,27 @@ const StoredFile& Headers::target_of(const std::string& link) {
 }
 
 std::vector<StoredFile> Headers::members() {
-  Said said;
+  Overrides overrides;
   while (next()) {
     const char kind = header_[kKind.at];
     const bool describes = kind == 'x' || kind == 'g' || kind == 'L' || kind == 'K';
-    const std::uint64_t bytes = describes ? number_of(kSize) : said.bytes.value_or(number_of(kSize));
+    const std::uint64_t bytes = describes ? number_of(kSize) : overrides.bytes.value_or(number_of(kSize));
     const std::uint64_t left = archive_.bytes - at_ - kBlock;
-    const bool has_contents = describes || kind == '0' || kind == '\0' || kind == '7' || said.bytes || bytes > 0;
+    const bool has_contents = describes || kind == '0' || kind == '\0' || kind == '7' || overrides.bytes || bytes > 0;
     if (has_contents && bytes > left)
       refuse(fmt::format("{} bytes, but only {} are left: the archive is cut short or damaged", bytes, left));
     if (kind == 'S') refuse("a sparse file; allowed: complete files");
-    if (kind == 'x') take_pax(contents(bytes), said);
-    if (kind == 'L') said.name = contents(bytes).c_str();  // up to the terminating zero
-    if (kind == 'K') said.target = contents(bytes).c_str();
+    if (kind == 'x') take_pax(contents(bytes), overrides);
+    if (kind == 'L') overrides.name = contents(bytes).c_str();  // up to the terminating zero
+    if (kind == 'K') overrides.target = contents(bytes).c_str();
     if (kind == '0' || kind == '\0' || kind == '7')
-      found_.push_back({.name = said.name.value_or(name()), .bytes = bytes, .offset = at_ + kBlock});
+      found_.push_back({.name = overrides.name.value_or(name()), .bytes = bytes, .offset = at_ + kBlock});
     if (kind == '1') {
-      StoredFile file = target_of(said.target.value_or(std::string(text_of(kTarget))));
-      file.name = said.name.value_or(name());
+      StoredFile file = target_of(overrides.target.value_or(std::string(text_of(kTarget))));
+      file.name = overrides.name.value_or(name());
       found_.push_back(std::move(file));
     }
-    if (!describes) said = {};
+    if (!describes) overrides = {};
     at_ += kBlock + std::min(left, (bytes + kBlock - 1) / kBlock * kBlock);  // the last block may be incomplete
   }
   return std::move(found_);

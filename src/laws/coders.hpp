@@ -128,9 +128,9 @@ class Coders final {
     std::vector<std::vector<Payload>> answers(size());
     for (std::size_t sender = 0; sender < size(); ++sender) {
       const Round& round = *ranks_[sender].round;
-      Payload said = payload_of(round);
-      if (damage && round.combine == Combine::gather) damage(sender, said);
-      for (std::size_t rank = 0; rank < size(); ++rank) answers[rank].push_back(sent_to(rank, round, said));
+      Payload payload = payload_of(round);
+      if (damage && round.combine == Combine::gather) damage(sender, payload);
+      for (std::size_t rank = 0; rank < size(); ++rank) answers[rank].push_back(sent_to(rank, round, payload));
     }
     return answers;
   }
@@ -191,20 +191,20 @@ class Coders final {
   /// Checks that all ranks start the same kind of round, that no payload exceeds wire_bytes, and that no coder wrote
   /// beyond its wire.
   void note() {
-    std::vector<Payload> said;
+    std::vector<Payload> payloads;
     for (const Rank& rank : ranks_) {
       require_lawful(std::all_of(rank.wire.end() - kGuard, rank.wire.end(), [](std::byte b) { return b == kMark; }),
                      "the coder writes beyond the wire_bytes of its wire");
       require_lawful(rank.round.has_value() == ranks_[0].round.has_value(), "ranks take different numbers of rounds");
       if (!rank.round) continue;
       require_lawful(rank.round->combine == ranks_[0].round->combine, "ranks combine a round in different ways");
-      said.push_back(payload_of(*rank.round));
+      payloads.push_back(payload_of(*rank.round));
       const std::byte* const begin = rank.round->payload.bytes().data();
       if (begin < rank.wire.data() || begin >= rank.wire.data() + rank.wire.size()) continue;
-      require_lawful(begin + said.back().size() <= rank.wire.data() + rank.wire_bytes,
+      require_lawful(begin + payloads.back().size() <= rank.wire.data() + rank.wire_bytes,
                      "a payload exceeds the wire_bytes of its wire");
     }
-    if (!said.empty()) payloads_.push_back(std::move(said));
+    if (!payloads.empty()) payloads_.push_back(std::move(payloads));
   }
 
   /// Merges along a binomial tree; the first rank's payload is then every rank's answer.
@@ -223,11 +223,11 @@ class Coders final {
     return std::vector<std::vector<Payload>>(size(), {have[0]});
   }
 
-  static Payload sent_to(std::size_t rank, const Round& round, const Payload& said) {
-    if (round.combine != Combine::scatter) return said;
+  static Payload sent_to(std::size_t rank, const Round& round, const Payload& payload) {
+    if (round.combine != Combine::scatter) return payload;
     std::size_t begin = 0;
     for (std::size_t before = 0; before < rank; ++before) begin += round.lengths[before];
-    const auto part = std::span(said).subspan(begin, round.lengths[rank]);
+    const auto part = std::span(payload).subspan(begin, round.lengths[rank]);
     return {part.begin(), part.end()};
   }
 

@@ -23,13 +23,13 @@ struct Network {
 };
 
 /// A cluster, and the law of its exchanges.
-struct Question {
+struct PricedCluster {
   const Cluster& cluster;
   const ExchangeLaw& law;
   std::uint64_t bytes;
 };
 
-Prices prices_of(const Question& question, const simulate::costs::Change& change = {}) {
+Prices prices_of(const PricedCluster& question, const simulate::costs::Change& change = {}) {
   const auto& [cluster, law, bytes] = question;
   return {simulate::costs::cost_of_law(cluster, law, bytes, change), simulate::costs::agreement_s(cluster, change)};
 }
@@ -76,7 +76,7 @@ std::vector<Prediction> predict_policies(const Profile& profile, const Cluster& 
   const schedule::Timeline timeline = simulate::timeline_of(profile);
   const std::size_t bytes = bytes_of(timeline, {0, timeline.layers.size() - 1});
   const ExchangeLaw law = options.law ? options.law(cluster.ranks, cluster.ranks_per_host) : ExchangeLaw{};
-  const Question question{cluster, law, bytes};
+  const PricedCluster question{cluster, law, bytes};
   const Network network{prices_of(question), prices_of(question, {.per_byte = 0.5}),
                         prices_of(question, {.startup = 0.5})};
   const double optimum_s = run({&schedule::policy_named("exact_dp"), {}}, timeline, network.now).iteration_s;

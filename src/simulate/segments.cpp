@@ -161,16 +161,16 @@ std::vector<double> run_segments(const Network& network, const collective::repla
     links.expect(called_s[rank], {.rank = rank});
   }
   std::vector<double> left_s = called_s;
-  const auto tell = [&](std::uint32_t rank, const transport::Event& event) {
+  const auto post = [&](std::uint32_t rank, const transport::Event& event) {
     left_s[rank] = links.now_s();
     ranks[rank]->engine.take({&event, 1});
   };
   while (!links.are_idle()) {
     const Event event = links.next();
     if (event.kind == Event::Kind::call) ranks[event.rank]->engine.advance();
-    if (event.kind == Event::Kind::received) tell(event.rank, {event.token, true, event.bytes});
+    if (event.kind == Event::Kind::received) post(event.rank, {event.token, true, event.bytes});
     if (event.kind != Event::Kind::frame) continue;
-    tell(event.from, {event.token, false, {}});
+    post(event.from, {event.token, false, {}});
     links.arrive(event);
   }
   for (const auto& rank : ranks) base::require(rank->engine.done(), "a plan of {} ranks does not end", ensemble.ranks);

@@ -15,7 +15,7 @@ using collective::plan::Program;
 
 constexpr double kUnknown = -1;  // not timed yet
 
-struct Rank {
+struct SteadyRank {
   const Program* program = nullptr;
   std::vector<double> finished_s;  ///< by step
   std::size_t sent = 0;            ///< number of messages timed
@@ -46,7 +46,7 @@ class Recurrence final {
       }
     }
     std::vector<double> left_s;
-    for (const Rank& rank : ranks_) {
+    for (const SteadyRank& rank : ranks_) {
       base::require(std::ranges::find(rank.finished_s, kUnknown) == rank.finished_s.end(),
                     "a plan of {} ranks does not end", ranks_.size());
       left_s.push_back(rank.left_s);
@@ -56,7 +56,7 @@ class Recurrence final {
 
  private:
   /// The time at which all dependencies of `step` have finished; kUnknown if one is not timed yet.
-  [[nodiscard]] static double waited_s(const Rank& rank, std::uint32_t step) {
+  [[nodiscard]] static double waited_s(const SteadyRank& rank, std::uint32_t step) {
     double time_s = 0;
     for (const std::uint32_t earlier : rank.program->waits[step]) {
       if (rank.finished_s[earlier] == kUnknown) return kUnknown;
@@ -66,11 +66,11 @@ class Recurrence final {
   }
 
   bool send_next(std::uint32_t from) {
-    Rank& sender = ranks_[from];
+    SteadyRank& sender = ranks_[from];
     if (sender.program->outgoing.empty()) return false;
     const collective::plan::Route& route = sender.program->outgoing.front();
     if (sender.sent == route.steps.size()) return false;
-    Rank& receiver = ranks_[route.peer];
+    SteadyRank& receiver = ranks_[route.peer];
     const std::uint32_t send_step = route.steps[sender.sent];
     const std::uint32_t receive_step = receiver.program->incoming.front().steps[sender.sent];
     const PlanStep& planned = receiver.program->plan.steps[receive_step];
@@ -87,7 +87,7 @@ class Recurrence final {
   }
 
   void finish(std::uint32_t index, std::uint32_t step, double time_s) {
-    Rank& rank = ranks_[index];
+    SteadyRank& rank = ranks_[index];
     rank.finished_s[step] = time_s;
     rank.left_s = std::max(rank.left_s, time_s);
     look_at(index);
@@ -96,7 +96,7 @@ class Recurrence final {
   }
 
   void land(std::uint32_t index) {
-    Rank& rank = ranks_[index];
+    SteadyRank& rank = ranks_[index];
     while (!rank.held.empty()) {
       const auto [step, arrived_s] = rank.held.front();
       const double may_s = waited_s(rank, step);
@@ -122,7 +122,7 @@ class Recurrence final {
 
   const Network& network_;
   const double chunk_bytes_;
-  std::vector<Rank> ranks_;
+  std::vector<SteadyRank> ranks_;
   std::vector<std::uint32_t> list_;
 };
 

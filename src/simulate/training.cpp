@@ -76,9 +76,9 @@ void note(const Training& training, std::size_t rank, const Span& span) {
 }
 
 /// All ranks during one step. Earlier exchanges have slowed computing on every rank (schedule/evaluate).
-class Step final {
+class TrainingStep final {
  public:
-  Step(const Training& training, std::uint64_t number, const std::vector<double>& forward_done_s)
+  TrainingStep(const Training& training, std::uint64_t number, const std::vector<double>& forward_done_s)
       : training_(training), ready_s_(training.ranks), computed_s_(training.ranks), free_s_(training.ranks, 0) {
     for (std::uint32_t rank = 0; rank < training.ranks; ++rank) {
       const Work work = training.workload.of(number, rank);
@@ -164,7 +164,7 @@ std::vector<double> forward_done(const Training& training, std::uint64_t number,
 /// One step by the event rule on all ranks.
 class Agreeing final {
  public:
-  Agreeing(const Training& training, Step& step)
+  Agreeing(const Training& training, TrainingStep& step)
       : training_(training),
         step_(step),
         dispatches_(training.ranks, schedule::OnlineDispatch(training.timeline.layers.size())),
@@ -196,16 +196,17 @@ class Agreeing final {
   }
 
   const Training& training_;
-  Step& step_;
+  TrainingStep& step_;
   std::vector<schedule::OnlineDispatch> dispatches_;  ///< by rank
   std::vector<std::size_t> reported_;  ///< by rank: the layers from this one on are reported to its dispatch
 };
 
 /// Steps whose forward passes do not wait for communication. Returns the end of each on every rank.
-std::vector<double> run_steps(const Training& training, int steps, const std::function<void(Step&)>& exchange_all) {
+std::vector<double> run_steps(const Training& training, int steps,
+                              const std::function<void(TrainingStep&)>& exchange_all) {
   std::vector<double> ends, now_s(training.ranks, 0);
   for (std::uint64_t number = 0; number < static_cast<std::uint64_t>(steps); ++number) {
-    Step step(training, number, forward_done(training, number, now_s));
+    TrainingStep step(training, number, forward_done(training, number, now_s));
     exchange_all(step);
     now_s = step.ends_s();
     ends.push_back(last_of(now_s));
@@ -249,13 +250,13 @@ std::vector<Span> SpanRecorder::last_step() const {
 }
 
 std::vector<double> run_partition(const Training& training, const schedule::Partition& partition, int steps) {
-  return run_steps(training, steps, [&](Step& step) {
+  return run_steps(training, steps, [&](TrainingStep& step) {
     for (const schedule::Bucket& bucket : partition) step.exchange(Collective::allreduce, bucket, at_once);
   });
 }
 
 std::vector<double> run_online(const Training& training, int steps) {
-  return run_steps(training, steps, [&](Step& step) { Agreeing(training, step).run(); });
+  return run_steps(training, steps, [&](TrainingStep& step) { Agreeing(training, step).run(); });
 }
 
 std::vector<double> run_dear(const Training& training, const schedule::Partition& partition, int steps) {
@@ -264,7 +265,7 @@ std::vector<double> run_dear(const Training& training, const schedule::Partition
   for (int number = 0; number < steps; ++number) {
     const auto index = static_cast<std::uint64_t>(number);
     if (training.recorder != nullptr) training.recorder->begin_step(ends.empty() ? 0 : ends.back());
-    Step step(training, index, forward_behind(training, partition, index, gathered_s));
+    TrainingStep step(training, index, forward_behind(training, partition, index, gathered_s));
     for (const schedule::Bucket& bucket : partition) step.exchange(Collective::reduce_scatter, bucket, at_once);
     double end_s = 0;
     for (std::size_t rank = 0; rank < training.ranks; ++rank) end_s = std::max(end_s, step.computed_s(rank));

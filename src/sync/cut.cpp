@@ -19,9 +19,16 @@ Range Cut::rows_of(std::size_t i, std::size_t part) const {
 Packing::Packing(const NarrowedTensors& tensors)
     : tensors_(tensors.whole),
       gradients_(tensors.gradients),
+      packed_(tensors.packed),
       cut_(tensors.cut),
       width_(size_of(tensors.whole.front().values.dtype)) {
   for (std::size_t part = 0; part < cut_.parts(); ++part) part_elements_ = std::max(part_elements_, elements_of(part));
+}
+
+Buffer Packing::memory(Group& group, std::size_t parts) const {
+  const std::size_t count = parts * part_elements_;
+  if (!packed_) packed_ = group.allocate(count * width_);
+  return {packed_.get(), count, tensors_.front().values.dtype};
 }
 
 std::size_t Packing::elements_of(std::size_t part) const {

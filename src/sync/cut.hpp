@@ -1,6 +1,7 @@
 // Cut: which rows of each gradient lie in which part where an exchange narrows; Packing: the parts in memory.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -35,6 +36,8 @@ class Packing final {
   explicit Packing(const NarrowedTensors& tensors);
 
   [[nodiscard]] std::size_t part_elements() const noexcept { return part_elements_; }
+  /// Memory of the group's for `parts` parts, which `NarrowedTensors::packed` keeps for the next step.
+  [[nodiscard]] Buffer memory(Group& group, std::size_t parts) const;
   /// Copies into `packed`, which holds at least cut.parts() times part_elements() elements; and back.
   void pack(std::byte* packed) const;
   void unpack(const std::byte* packed) const;
@@ -51,6 +54,7 @@ class Packing final {
 
   std::span<const compress::Tensor> tensors_;
   std::span<const std::size_t> gradients_;
+  std::shared_ptr<std::byte[]>& packed_;
   const Cut& cut_;
   std::size_t part_elements_ = 0;
   std::size_t width_ = 1;  ///< bytes of an element

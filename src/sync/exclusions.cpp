@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kKinds = 5;  ///< exchange, codec, feedback, policy, optimizer
 using Names = std::array<std::vector<std::string>, kKinds>;
-using Choice = std::array<std::size_t, kKinds>;  ///< an index in the names of each kind
-using Kinds = unsigned;                          ///< a set of kinds, as bits
+using NameIndices = std::array<std::size_t, kKinds>;  ///< an index in the names of each kind
+using Kinds = unsigned;                               ///< a set of kinds, as bits
 
 constexpr std::string_view kServed = "parameter_server", kUnder = " under ";
 
@@ -49,7 +49,7 @@ Names all_names() {
   return names;
 }
 
-Combination combination_of(const Names& names, const Choice& choice) {
+Combination combination_of(const Names& names, const NameIndices& choice) {
   Combination chosen{.exchange = names[0][choice[0]],
                      .codec = names[1][choice[1]],
                      .feedback = feedback_named(names[2][choice[2]]),
@@ -77,7 +77,7 @@ std::string reason_against(const Combination& combination) {
 
 template <class Visit>
 void each_choice(const Names& names, const Visit& visit) {
-  Choice choice{};
+  NameIndices choice{};
   for (std::size_t kind = 0; kind < kKinds;) {
     visit(choice);
     for (kind = 0; kind < kKinds && ++choice[kind] == names[kind].size(); ++kind) choice[kind] = 0;
@@ -85,15 +85,15 @@ void each_choice(const Names& names, const Visit& visit) {
 }
 
 /// The choice with zeros for the other kinds.
-Choice part_of(Choice choice, Kinds kinds) {
+NameIndices part_of(NameIndices choice, Kinds kinds) {
   for (std::size_t kind = 0; kind < kKinds; ++kind)
     if ((kinds >> kind & 1U) == 0) choice[kind] = 0;
   return choice;
 }
 
-using Refused = std::set<std::pair<Kinds, Choice>>;
+using Refused = std::set<std::pair<Kinds, NameIndices>>;
 
-bool has_smaller(const Refused& refused, Kinds kinds, const Choice& choice) {
+bool has_smaller(const Refused& refused, Kinds kinds, const NameIndices& choice) {
   for (Kinds fewer = (kinds - 1) & kinds; fewer > 0; fewer = (fewer - 1) & kinds)
     if (refused.contains({fewer, part_of(choice, fewer)})) return true;
   return false;
@@ -102,7 +102,7 @@ bool has_smaller(const Refused& refused, Kinds kinds, const Choice& choice) {
 /// Whether every completion of a part contains another refused part.
 bool is_implied(const Names& names, const Refused& refused, const Refused::value_type& part) {
   bool is_implied = true;
-  each_choice(names, [&](const Choice& choice) {
+  each_choice(names, [&](const NameIndices& choice) {
     if (!is_implied || part_of(choice, part.first) != part.second) return;
     is_implied = std::ranges::any_of(
         refused, [&](const auto& other) { return other != part && part_of(choice, other.first) == other.second; });
@@ -113,17 +113,17 @@ bool is_implied(const Names& names, const Refused& refused, const Refused::value
 /// The parts of choices that no completion makes possible, without those that contain a smaller one or follow from
 /// others.
 Refused smallest_refused(const Names& names) {
-  std::set<Choice> possible;
-  each_choice(names, [&](const Choice& choice) {
+  std::set<NameIndices> possible;
+  each_choice(names, [&](const NameIndices& choice) {
     if (reason_against(combination_of(names, choice)).empty()) possible.insert(choice);
   });
   Refused refused;
   for (int size = 1; size <= static_cast<int>(kKinds); ++size)
     for (Kinds kinds = 1; kinds < 1U << kKinds; ++kinds) {
       if (std::popcount(kinds) != size) continue;
-      std::set<Choice> works;
-      for (const Choice& choice : possible) works.insert(part_of(choice, kinds));
-      each_choice(names, [&](const Choice& choice) {
+      std::set<NameIndices> works;
+      for (const NameIndices& choice : possible) works.insert(part_of(choice, kinds));
+      each_choice(names, [&](const NameIndices& choice) {
         if (choice != part_of(choice, kinds) || works.contains(choice) || has_smaller(refused, kinds, choice)) return;
         refused.emplace(kinds, choice);
       });

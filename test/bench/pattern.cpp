@@ -8,10 +8,10 @@
 
 namespace {
 
-using contender::Answer;
 using contender::Brain;
 using contender::Half;
 using contender::Pattern;
+using contender::VectorPart;
 
 template <class T>
 double value_of(T element) {
@@ -92,7 +92,7 @@ TEST(Pattern, SeesASingleWrongElement) {
   const Pattern pattern{"allreduce", "sum", 2, 0};
   std::vector<float> data(1000);
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(pattern.output<float>(i, data.size()));
-  const Answer whole{0, 0, data.size()};
+  const VectorPart whole{0, 0, data.size()};
   EXPECT_TRUE(pattern.right<float>(data, whole, data.size()));
   data[999] += 1;
   EXPECT_FALSE(pattern.right<float>(data, whole, data.size()));
@@ -103,7 +103,7 @@ TEST(Pattern, FindsAPartWhereverItLies) {
   const std::size_t count = 9;  // rank 1 owns elements 5..8; MPI leaves them at the start
   std::vector<float> data(count);
   for (std::size_t i = 5; i < count; ++i) data[i - 5] = static_cast<float>(pattern.output<float>(i, count));
-  Answer part = contender::even_part(count, 2, 1);
+  VectorPart part = contender::even_part(count, 2, 1);
   EXPECT_EQ(part.begin, 5u);
   part.at = 0;
   EXPECT_TRUE(pattern.right<float>(data, part, count));

@@ -44,7 +44,7 @@ TEST(ClusterFit, OfALawfulNetworkIsGoodAtEverySizeAndSaysSo) {
   EXPECT_EQ(complaint_about(measured, fit), "");
   const Cluster cluster = parse_cluster(cluster_file(measured, fit).dump(), "cluster.json");
   EXPECT_LT(cluster.links_worst_error, 1e-3);
-  EXPECT_EQ(doubt_of_links(cluster, 64), "");
+  EXPECT_EQ(warning_about_links(cluster, 64), "");
 }
 
 TEST(ClusterFit, NamesTheSizesItMissesByHowMuchAndWhatIsUsedInstead) {
@@ -81,8 +81,8 @@ TEST(ClusterFit, ThatMissesKeepsTheTablesWhichPlannersPreferAndMarksTheLinks) {
   const RankedAlgorithm best = sort_algorithms(request, cost_of(cluster)).front();
   ASSERT_TRUE(best.measured_s);
   EXPECT_NEAR(*best.measured_s, measured.all[2].seconds, 1e-12);
-  EXPECT_EQ(doubt_of_links(cluster, 4), "");
-  const std::string doubt = doubt_of_links(cluster, 8);
+  EXPECT_EQ(warning_about_links(cluster, 4), "");
+  const std::string doubt = warning_about_links(cluster, 8);
   for (const char* text : {"on 8 ranks", "measurements on 4", "by up to 7", "syncopate fit"})
     EXPECT_NE(doubt.find(text), std::string::npos) << text << " in " << doubt;
 }
@@ -100,7 +100,7 @@ TEST(ClusterFit, OfSmallSizesMakesPlansOfLargeOnesDoubtful) {
   const Cluster cluster =
       parse_cluster(cluster_file(as_the_links_say(), fit_cluster(as_the_links_say())).dump(), "c.json");
   const auto doubt = [&](double times) {
-    return doubt_of_size(cost_of(cluster), 4, Collective::allreduce, times * kSizes[3]);
+    return warning_about_size(cost_of(cluster), 4, Collective::allreduce, times * kSizes[3]);
   };
   EXPECT_EQ(doubt(1), "");
   EXPECT_NE(doubt(100).find("the timings end at 1 MiB"), std::string::npos) << doubt(100);

@@ -143,8 +143,8 @@ struct Terminated {
     left.second.secure({}, socket::TlsRole::server);
     right.second.secure({}, socket::TlsRole::client);
     for (int i = 0; i < 4; ++i) {
-      std::ignore = left.second.settle();
-      std::ignore = right.second.settle();
+      std::ignore = left.second.negotiate();
+      std::ignore = right.second.negotiate();
       caller.advance();
       called.advance();
     }

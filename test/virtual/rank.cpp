@@ -146,7 +146,7 @@ void Rank::watch_control() {
     control_->give_up(error);
   }
   if (is_leaving_ && control_->is_gone()) {
-    control_->hear_out(control_->poller().wait({}));
+    control_->drain(control_->poller().wait({}));
     return end();
   }
   if (!has_joined_) program_runner_->ask(system_.now());

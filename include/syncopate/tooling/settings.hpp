@@ -20,12 +20,12 @@ struct Setting {
   std::string_view values;   ///< allowed values, for people
   std::string_view meaning;  ///< with the unit
   std::string (*text)(const Options& options);
-  void (*read)(Options& options, std::string_view text);  ///< of an allowed text
+  void (*read)(Options& options, std::string_view value);  ///< of an allowed text
 
-  /// Throws Misuse, naming the setting and `values`, if `text` is not allowed.
-  void set(Options& options, std::string_view text) const {
-    require_allowed(name, text, allowed, values);
-    read(options, text);
+  /// Throws Misuse, naming the setting and `values`, if `value` is not allowed.
+  void set(Options& options, std::string_view value) const {
+    require_allowed(name, value, allowed, values);
+    read(options, value);
   }
 };
 

@@ -23,8 +23,6 @@ namespace syncopate::tools::bench {
 
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr int kRepeats = 9;  // calls per size of the cost table
 
 /// Ticks of all cores: busy ones and all, since the machine was started.
@@ -80,21 +78,23 @@ Measured measure(const ReplayRequest& request, const Profile& profile, Group& gr
   return result;
 }
 
-Json row_of(const ReplayRequest& request, const Profile& profile, const Measured& measured, const std::string& policy) {
+nlohmann::json row_of(const ReplayRequest& request, const Profile& profile, const Measured& measured,
+                      const std::string& policy) {
   const std::vector<double>& steps = measured.steps.at(policy);
   const double simulated = simulated_s(profile, measured.cluster, policy, false);
   return {
       {"benchmark", "replay"},
       {"policy", policy},
       {"ranks", request.ranks},
-      {"rate", has_rate(request) ? Json(request.lab) : Json()},
+      {"rate", has_rate(request) ? nlohmann::json(request.lab) : nlohmann::json()},
       {"compute", "sleep"},
       {"dilation", request.dilation},
       {"delay_seconds", request.alpha_us * 1e-6},
       {"algorithm", request.algorithm},
       {"step_seconds", timing(steps)},
       {"simulated_s", simulated},
-      {"declared_s", has_rate(request) ? Json(simulated_s(profile, declared_cluster(request), policy, true)) : Json()},
+      {"declared_s", has_rate(request) ? nlohmann::json(simulated_s(profile, declared_cluster(request), policy, true))
+                                       : nlohmann::json()},
       {"error", median(steps) / simulated - 1},
       {"busy_share", measured.busy_share}};
 }
@@ -105,15 +105,15 @@ struct Verdict {
   std::vector<std::string> swapped;
 };
 
-Verdict verdict_of(const std::vector<Json>& rows) {
+Verdict verdict_of(const std::vector<nlohmann::json>& rows) {
   constexpr double kGap = 1.05;
   Verdict verdict;
-  const auto seconds = [](const Json& row) { return row["step_seconds"]["median"].get<double>(); };
-  const auto predicted = [](const Json& row) { return row["simulated_s"].get<double>(); };
-  for (const Json& row : rows) {
+  const auto seconds = [](const nlohmann::json& row) { return row["step_seconds"]["median"].get<double>(); };
+  const auto predicted = [](const nlohmann::json& row) { return row["simulated_s"].get<double>(); };
+  for (const nlohmann::json& row : rows) {
     verdict.measured[row["policy"]] = seconds(row) / seconds(rows.front());
     verdict.simulated[row["policy"]] = predicted(row) / predicted(rows.front());
-    for (const Json& other : rows)
+    for (const nlohmann::json& other : rows)
       if (predicted(row) > kGap * predicted(other) && seconds(row) <= seconds(other))
         verdict.swapped.push_back(fmt::format("{} was simulated slower than {} and is not",
                                               row["policy"].get<std::string>(), other["policy"].get<std::string>()));
@@ -121,17 +121,17 @@ Verdict verdict_of(const std::vector<Json>& rows) {
   return verdict;
 }
 
-void print_table(const std::vector<Json>& rows, const Verdict& verdict, const ReplayRequest& request) {
+void print_table(const std::vector<nlohmann::json>& rows, const Verdict& verdict, const ReplayRequest& request) {
   print_text("{} replayed on {} ranks{}; {} all-reduce\n", request.profile, request.ranks,
              request.lab.empty() ? "" : ", each on a host of its own at " + request.lab, request.algorithm);
   print_text("computing is sleep, {:g} times as long; every message leaves {:g} us later; machine {:.0f} % busy\n\n",
              request.dilation, request.alpha_us, 100 * rows.front()["busy_share"].get<double>());
   print_text("{:<14}{:>26}{:>11}{:>9}{:>10}{:>18}{:>8}\n", "policy", "step (min..max)", "simulated", "error",
              "declared", "over first: meas.", "sim.");
-  for (const Json& row : rows) {
+  for (const nlohmann::json& row : rows) {
     const std::string policy = row["policy"];
-    const Json& step = row["step_seconds"];
-    const Json& declared = row["declared_s"];
+    const nlohmann::json& step = row["step_seconds"];
+    const nlohmann::json& declared = row["declared_s"];
     print_text("{:<14}{:>26}{:>11.3f}{:>+7.1f} %{:>10}{:>18.3f}{:>8.3f}\n", policy,
                fmt::format("{:.3f} ({:.3f}..{:.3f})", step["median"].get<double>(), step["min"].get<double>(),
                            step["max"].get<double>()),
@@ -202,11 +202,11 @@ int run_replay_benchmark(const ReplayRequest& request, const Session& session) {
   job.ranks = request.ranks;
   job.program = words_of(request, session.program);
   job.lab = lab ? &*lab : nullptr;
-  std::vector<Json> rows;
+  std::vector<nlohmann::json> rows;
   std::string errors;
   const launch::job::End end = launch::run_job(job, [&](const launch::job::Line& line) {
     if (line.stream == launch::job::Stream::error) errors += fmt::format("{}\n", line.text);
-    const Json row = Json::parse(line.text, nullptr, false);
+    const nlohmann::json row = nlohmann::json::parse(line.text, nullptr, false);
     if (line.stream != launch::job::Stream::output || !row.is_object()) return;
     if (session.json) print_row(row);
     if (row.value("benchmark", "") == "replay") rows.push_back(row);

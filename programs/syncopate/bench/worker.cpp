@@ -17,10 +17,10 @@
 namespace syncopate::tools::bench {
 namespace {
 
-using contender::Answer;
 using contender::Call;
 using contender::Job;
 using contender::Sink;
+using contender::VectorPart;
 
 /// Zeroed elements in the group's memory, or in the program's own.
 template <class T>
@@ -32,8 +32,8 @@ template <class T>
 Call call_for(Group& group, const Job& job, const std::string& algorithm, std::span<T> data) {
   const Buffer buffer(data.data(), data.size(), dtype_named(job.dtype));
   const CollectiveOptions options{.op = reduce_op_named(job.op), .root = job.root, .algorithm = algorithm, .name = {}};
-  const Answer whole{0, 0, data.size()};
-  const Answer own =
+  const VectorPart whole{0, 0, data.size()};
+  const VectorPart own =
       contender::even_part(data.size(), static_cast<std::size_t>(job.size), static_cast<std::size_t>(job.rank));
   switch (collective_named(job.collective)) {
     case Collective::allreduce:
@@ -45,9 +45,9 @@ Call call_for(Group& group, const Job& job, const std::string& algorithm, std::s
     case Collective::broadcast:
       return {[=, &group] { broadcast(group, buffer, options); }, whole};
     case Collective::reduce:
-      return {[=, &group] { reduce(group, buffer, options); }, job.rank == job.root ? whole : Answer{}};
+      return {[=, &group] { reduce(group, buffer, options); }, job.rank == job.root ? whole : VectorPart{}};
     case Collective::gather:
-      return {[=, &group] { gather(group, buffer, options); }, job.rank == job.root ? whole : Answer{}};
+      return {[=, &group] { gather(group, buffer, options); }, job.rank == job.root ? whole : VectorPart{}};
     case Collective::scatter:
       return {[=, &group] { scatter(group, buffer, options); }, own};
     case Collective::alltoall: {

@@ -18,7 +18,7 @@
 namespace syncopate::tools::command {
 namespace {
 
-struct Options {
+struct FigureArguments {
   std::vector<std::string> files;
   figure::Choice choice;
   std::string logarithmic = "x,y";
@@ -63,7 +63,7 @@ std::string keys_of(const std::vector<nlohmann::json>& rows) {
 }
 
 /// The figure, and how many curves or panels it has.
-std::pair<std::string, std::size_t> curves(const Options& options) {
+std::pair<std::string, std::size_t> curves(const FigureArguments& options) {
   const std::vector<nlohmann::json> rows = rows_of(options.files);
   std::vector<figure::Curve> drawn = figure::curves_of(rows, options.choice);
   if (drawn.empty())
@@ -79,7 +79,7 @@ std::pair<std::string, std::size_t> curves(const Options& options) {
   return {figure::svg_of(plot), plot.curves.size()};
 }
 
-std::pair<std::string, std::size_t> lanes(const Options& options) {
+std::pair<std::string, std::size_t> lanes(const FigureArguments& options) {
   const std::vector<nlohmann::json> rows = rows_of(options.files);
   const auto panels = figure::panels_of(rows, options.choice.by);
   if (panels.empty())
@@ -90,7 +90,7 @@ std::pair<std::string, std::size_t> lanes(const Options& options) {
   return {figure::svg_of_lanes(options.title, panels), panels.size()};
 }
 
-int draw(const Session& session, const Options& options) {
+int draw(const Session& session, const FigureArguments& options) {
   const auto [svg, count] = options.lanes ? lanes(options) : curves(options);
   std::ofstream file(options.output, std::ios::trunc);
   file << svg;
@@ -100,7 +100,7 @@ int draw(const Session& session, const Options& options) {
 }
 
 void define(CLI::App& app, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<FigureArguments>();
   app.add_option("ROWS", options->files, "Files of rows, one JSON object a line; - reads standard input")
       ->required()
       ->check(input_file());

@@ -25,7 +25,7 @@
 namespace syncopate::tools::command {
 namespace {
 
-struct Options {
+struct FitArguments {
   int ranks = 4;
   std::string lab;
   std::string output;
@@ -34,7 +34,7 @@ struct Options {
   double budget_s = 0.05, limit_s = 45;
 };
 
-void report(const fit::Measured& measured, const Options& options, const Session& session) {
+void report(const fit::Measured& measured, const FitArguments& options, const Session& session) {
   const fit::ClusterFit fit = fit::fit_cluster(measured);
   const nlohmann::json cluster = fit::cluster_file(measured, fit);
   std::ofstream file(options.output, std::ios::trunc);
@@ -57,7 +57,7 @@ void report(const fit::Measured& measured, const Options& options, const Session
     print_text("{}cluster  {}\n", fit::table_of(measured, fit), options.output);
 }
 
-fit::Effort effort_of(const Options& options) {
+fit::Effort effort_of(const FitArguments& options) {
   fit::Effort effort{.budget_s = options.budget_s, .limit_s = options.limit_s};
   for (const std::string& text : bench::parts_of(options.bytes)) effort.bytes.push_back(parse_bytes(text));
   std::ranges::sort(effort.bytes);
@@ -69,7 +69,7 @@ fit::Effort effort_of(const Options& options) {
 }
 
 /// One rank of a job: all collectives by all algorithms; rank 0 writes.
-int measure(const Options& options, const Session& session) {
+int measure(const FitArguments& options, const Session& session) {
   const fit::Effort effort = effort_of(options);
   const auto group = Group::join({.transport = bench::transport_choice(options.transport)});
   fit::Measured measured = fit::measure(*group, effort);
@@ -79,7 +79,7 @@ int measure(const Options& options, const Session& session) {
 }
 
 /// The same command again, as the ranks of a job.
-int start_job(const Options& options, const Session& session) {
+int start_job(const FitArguments& options, const Session& session) {
   std::vector<std::uint32_t> hosts(static_cast<std::size_t>(options.ranks));
   if (!options.lab.empty()) std::iota(hosts.begin(), hosts.end(), 0U);
   fit::require_enough_time(effort_of(options), options.ranks, hosts);
@@ -106,7 +106,7 @@ int start_job(const Options& options, const Session& session) {
 }
 
 void define(CLI::App& app, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<FitArguments>();
   app.add_option("--ranks,-n", options->ranks, "Ranks to start; inside `syncopate run` the job's are used")
       ->check(between(2, 256))
       ->capture_default_str();

@@ -20,14 +20,14 @@ namespace syncopate::tools::command {
 
 namespace {
 
-struct Options {
+struct ProfileArguments {
   std::string output, table, architecture;
   double gflops = 0;
   int batch = 32;
   [[nodiscard]] bool derives() const { return !table.empty() || !architecture.empty(); }
 };
 
-void write(const Options& options, const Profile& derived, const std::string& source) {
+void write(const ProfileArguments& options, const Profile& derived, const std::string& source) {
   auto layers = nlohmann::ordered_json::array();
   for (const ProfileLayer& layer : derived.layers)
     layers.push_back({{"name", layer.name}, {"elements", layer.bytes / 4}, {"backward_s", layer.backward_s}});
@@ -41,7 +41,7 @@ void write(const Options& options, const Profile& derived, const std::string& so
   if (!file.flush()) throw SystemFailure(fmt::format("cannot write {}: {}", options.output, std::strerror(errno)));
 }
 
-int derive(const Options& options, const Session& session) {
+int derive(const ProfileArguments& options, const Session& session) {
   const bool is_known = options.table.empty();
   const std::string name = is_known ? options.architecture : std::filesystem::path(options.table).stem().string();
   const Profile derived =
@@ -59,7 +59,7 @@ int derive(const Options& options, const Session& session) {
   return 0;
 }
 
-int make_profile(const Options& options, const Session& session, std::vector<std::string> words) {
+int make_profile(const ProfileArguments& options, const Session& session, std::vector<std::string> words) {
   if (options.output.empty()) throw Misuse("profile needs -o FILE, where to write the profile");
   if (!options.table.empty() && !options.architecture.empty())
     throw Misuse("--table excludes --architecture; give one of them");
@@ -80,7 +80,7 @@ int make_profile(const Options& options, const Session& session, std::vector<std
 }
 
 void define(CLI::App& app, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ProfileArguments>();
   app.add_option("-o,--out,--output", options->output, "File to write, which `syncopate plan` and `simulate` read")
       ->type_name("FILE");
   app.add_option("--batch", options->batch, "Samples of a step")->check(between(1, 1 << 24))->capture_default_str();

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Options {
+struct ReportArguments {
   std::vector<std::string> runs;
   std::string output;
 };
@@ -50,7 +50,7 @@ std::string cell(const json& row, const json& first, const Figure& figure) {
   return compares ? fmt::format("{} (x{:.2f})", text, found->get<double>() / base->get<double>()) : text;
 }
 
-int compare(const Session& session, const Options& options) {
+int compare(const Session& session, const ReportArguments& options) {
   if (!options.output.empty()) throw Misuse("--out is for the page of one run; allowed with several runs: none");
   std::vector<json> rows;
   for (const std::string& run : options.runs) rows.push_back(report::figures_of(run));
@@ -76,7 +76,7 @@ int compare(const Session& session, const Options& options) {
   return 0;
 }
 
-int write(const Session& session, const Options& options) {
+int write(const Session& session, const ReportArguments& options) {
   const json row = report::write_report(options.runs.front(), options.output);
   if (session.json) {
     print_row(row);
@@ -89,7 +89,7 @@ int write(const Session& session, const Options& options) {
 }
 
 void define(CLI::App& app, Session& session) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportArguments>();
   app.add_option("RUN", options->runs,
                  "The folder that `syncopate train --out DIR` or syncopate.torch.Recorder wrote; several are compared")
       ->required();

@@ -17,7 +17,7 @@
 namespace syncopate::tools::command {
 namespace {
 
-struct Options {
+struct SimulateArguments {
   std::string profile, cluster, algorithm;
   std::string fusion_bytes = "0";
   std::vector<std::string> slow_ranks, slow_hosts;
@@ -58,7 +58,7 @@ nlohmann::json row_of(const Simulation& row, const Span& span) {
           {"begin_s", span.begin_s}, {"end_s", span.end_s}, {"bytes", span.bytes}};
 }
 
-void print_table(const Profile& profile, const Options& options, const std::string& algorithm,
+void print_table(const Profile& profile, const SimulateArguments& options, const std::string& algorithm,
                  const std::vector<Simulation>& rows) {
   print_text("{}\ncomputing {} a step; exchange {}, codec {}\n\n{:>6}  {:<14}{:>12}{:>12}{:>10}{:>12}\n", profile.model,
              format_seconds(rows.front().compute_s), options.exchange.exchange, options.exchange.codec, "ranks",
@@ -73,12 +73,13 @@ void print_table(const Profile& profile, const Options& options, const std::stri
                  row.ranks, row.algorithm, algorithm);
 }
 
-void run_servers(const Options& options, const Session& session, const Profile& profile, const Cluster& cluster) {
+void run_servers(const SimulateArguments& options, const Session& session, const Profile& profile,
+                 const Cluster& cluster) {
   const ServerScene scene = tools::plan::scene_of(options.servers, options.exchange, profile);
   tools::plan::print_servers(profile, simulate_servers(profile, cluster, options.simulate, scene), session.json);
 }
 
-int run(Options options, const Session& session) {
+int run(SimulateArguments options, const Session& session) {
   const Profile profile = read_profile(options.profile);
   Cluster cluster = read_cluster(options.cluster);
   if (!options.algorithm.empty()) cluster.algorithm = options.algorithm;
@@ -95,7 +96,7 @@ int run(Options options, const Session& session) {
   const SimulatedTraining simulated = simulate_exchange(profile, cluster, options.simulate,
                                                         tools::plan::choice_of(options.exchange), options.algorithm);
   progress.clear();
-  for (const std::string& doubt : simulated.doubts) session.log.write(LogLevel::warning, doubt);
+  for (const std::string& warning : simulated.warnings) session.log.write(LogLevel::warning, warning);
   if (!session.json) {
     print_table(profile, options, cluster.algorithm, simulated.rows);
     return 0;
@@ -108,7 +109,7 @@ int run(Options options, const Session& session) {
 }
 
 void define(CLI::App& app, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<SimulateArguments>();
   SimulateOptions& simulate = options->simulate;
   app.add_option("PROFILE", options->profile, "A model's layer times and sizes (JSON; docs/scheduling.md)")
       ->required()

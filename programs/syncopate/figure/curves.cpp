@@ -12,9 +12,7 @@ namespace syncopate::tools::figure {
 
 namespace {
 
-using Json = nlohmann::json;
-
-std::optional<Sample> sample_of(const Json& row, const Choice& choice) {
+std::optional<Sample> sample_of(const nlohmann::json& row, const Choice& choice) {
   const auto x = row.find(choice.x), y = row.find(choice.y);
   if (x == row.end() || y == row.end() || !x->is_number()) return std::nullopt;
   if (y->is_number()) return Sample{x->get<double>(), y->get<double>(), y->get<double>(), y->get<double>()};
@@ -23,7 +21,7 @@ std::optional<Sample> sample_of(const Json& row, const Choice& choice) {
   return Sample{x->get<double>(), median, y->value("min", median), y->value("max", median)};
 }
 
-std::string label_of(const Json& row, const Choice& choice) {
+std::string label_of(const nlohmann::json& row, const Choice& choice) {
   std::string label;
   for (const std::string& key : choice.by) {
     const auto found = row.find(key);
@@ -43,9 +41,9 @@ void put(Curve& curve, const Sample& sample) {
 
 }  // namespace
 
-std::vector<Curve> curves_of(const std::vector<Json>& rows, const Choice& choice) {
+std::vector<Curve> curves_of(const std::vector<nlohmann::json>& rows, const Choice& choice) {
   std::vector<Curve> curves;
-  for (const Json& row : rows) {
+  for (const nlohmann::json& row : rows) {
     const auto sample = sample_of(row, choice);
     if (!sample) continue;
     const std::string label = label_of(row, choice);

@@ -36,14 +36,14 @@ bool is_linear(const PlanRequest& request, const Vector& shares) {
 }
 
 /// One observation: its prices' coefficients over its time, and its weight.
-struct Row {
+struct WeightedRow {
   Vector shares{};
   double weight = 1;
 };
 
 /// Minimises the weighted sum of (row . x - 1)^2 over the unknowns in `active`, by Gauss and Jordan on the normal
 /// equations.
-Vector solve(const std::vector<Row>& rows, unsigned active) {
+Vector solve(const std::vector<WeightedRow>& rows, unsigned active) {
   std::array<std::array<double, 4>, 3> system{};
   for (std::size_t i = 0; i < 3; ++i)
     for (const auto& [row, weight] : rows) {
@@ -67,13 +67,13 @@ Vector solve(const std::vector<Row>& rows, unsigned active) {
   return x;
 }
 
-double squares(const std::vector<Row>& rows, const Vector& x) {
+double squares(const std::vector<WeightedRow>& rows, const Vector& x) {
   double sum = 0;
   for (const auto& [row, weight] : rows) sum += weight * (dot(row, x) - 1) * (dot(row, x) - 1);
   return sum;
 }
 
-Vector best_of(const std::vector<Row>& rows) {
+Vector best_of(const std::vector<WeightedRow>& rows) {
   Vector best{};
   double least = std::numeric_limits<double>::infinity();
   for (unsigned active = 1; active < 8; ++active) {
@@ -87,14 +87,14 @@ Vector best_of(const std::vector<Row>& rows) {
 }
 
 /// How far prices and times are apart, as factors: a sum of |log|.
-double distance(const std::vector<Row>& rows, const Vector& costs) {
+double distance(const std::vector<WeightedRow>& rows, const Vector& costs) {
   double sum = 0;
-  for (const Row& row : rows) sum += std::abs(std::log(std::max(dot(row.shares, costs), 1e-12)));
+  for (const WeightedRow& row : rows) sum += std::abs(std::log(std::max(dot(row.shares, costs), 1e-12)));
   return sum;
 }
 
 /// The nearest of a coarse net over all costs that networks have: absolute errors have more than one valley.
-Vector start_of(const std::vector<Row>& rows) {
+Vector start_of(const std::vector<WeightedRow>& rows) {
   Vector best{}, costs{};
   double least = std::numeric_limits<double>::infinity();
   for (costs[0] = 1e-8; costs[0] < 0.1; costs[0] *= 2)
@@ -111,12 +111,12 @@ Vector start_of(const std::vector<Row>& rows) {
 
 /// Errors as shares of the larger one of price and time, and squares weighted by one over the last error, which makes
 /// absolute errors of them: a few times that some other load or a token bucket's burst made do not bend the rest.
-Vector fitted(std::vector<Row> rows) {
+Vector fitted(std::vector<WeightedRow> rows) {
   constexpr int kRounds = 30;
   constexpr double kSmall = 1e-3;  // errors below it count as squares
   Vector best = start_of(rows);
   for (int round = 0; round < kRounds; ++round) {
-    for (Row& row : rows) {
+    for (WeightedRow& row : rows) {
       const double price = dot(row.shares, best), scale = 1 / std::max(1.0, price);  // the time is 1
       row.weight = scale * scale / std::max(kSmall, scale * std::abs(price - 1));
     }
@@ -128,7 +128,7 @@ Vector fitted(std::vector<Row> rows) {
 }  // namespace
 
 LinkFit fit_links(const std::vector<Observation>& observations) {
-  std::vector<Row> rows;
+  std::vector<WeightedRow> rows;
   for (const Observation& seen : observations) {
     Vector shares = shares_of(seen.request);
     if (!seen.counts || !is_linear(seen.request, shares)) continue;

@@ -17,7 +17,7 @@ namespace syncopate::tools::fit {
 namespace {
 
 using bench::Rows;
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kMostPasses = 5;
 constexpr std::size_t kLeastSizes = 2;  // one point makes no line
@@ -79,7 +79,7 @@ class Passes final {
   [[nodiscard]] std::size_t sizes() const { return sizes_; }  ///< how many of them, smallest first, were measured
 
  private:
-  [[nodiscard]] double elapsed_s() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+  [[nodiscard]] double elapsed_s() const { return std::chrono::duration<double>(SteadyClock::now() - begin_).count(); }
 
   /// Whether what would end at `end_s` is still to be done.
   bool goes_on(double end_s) {
@@ -146,7 +146,7 @@ class Passes final {
   double budget_s_;
   Rows rows_{0};
   std::size_t sizes_ = 0;
-  Clock::time_point begin_ = Clock::now();
+  SteadyClock::time_point begin_ = SteadyClock::now();
 };
 
 /// The ranks of each host, if neighbours share hosts of one size; else 1, which fits no such group.

@@ -15,7 +15,7 @@
 namespace syncopate::tools::plan {
 namespace {
 
-struct Options {
+struct CollectiveArguments {
   std::string collective = "allreduce";
   std::string bytes = "1MiB";
   std::string grid;
@@ -29,7 +29,7 @@ struct Options {
 constexpr int kUsualRanks = 4;
 
 /// The request of the plan, and the costs to use.
-struct Question {
+struct PlannedCall {
   PlanRequest request;
   NetworkCost cost;
 
@@ -41,8 +41,8 @@ struct Question {
   }
 };
 
-Question question_of(const Options& options) {
-  Question question{options.request, options.link};
+PlannedCall question_of(const CollectiveArguments& options) {
+  PlannedCall question{options.request, options.link};
   PlanRequest& request = question.request;
   if (!options.transport.empty()) question.cost = usual_cost(options.transport, memory_named(options.memory));
   if (!options.cluster.empty()) {
@@ -73,13 +73,13 @@ nlohmann::json alternatives_of(const std::vector<RankedAlgorithm>& ranking) {
   return rows;
 }
 
-struct Answer {
+struct RankedAlgorithms {
   PlanPrice price;
   std::vector<RankedAlgorithm> ranking;
   std::string picture;
 };
 
-void print_json(const PlanRequest& request, const Answer& answer) {
+void print_json(const PlanRequest& request, const RankedAlgorithms& answer) {
   nlohmann::json row{{"algorithm", answer.price.algorithm},
                      {"collective", name_of(request.collective)},
                      {"ranks", request.ranks},
@@ -92,7 +92,7 @@ void print_json(const PlanRequest& request, const Answer& answer) {
   print_row(row);
 }
 
-void print_answer(const PlanRequest& request, const LinkCost& link, const Answer& answer) {
+void print_answer(const PlanRequest& request, const LinkCost& link, const RankedAlgorithms& answer) {
   const PlanPrice& price = answer.price;
   print_text("{} {} over {} rank{}, {}\n", price.algorithm, name_of(request.collective), request.ranks,
              request.ranks == 1 ? "" : "s", format_bytes(static_cast<double>(request.bytes)));
@@ -111,8 +111,8 @@ void print_answer(const PlanRequest& request, const LinkCost& link, const Answer
   if (!answer.picture.empty()) print_text("\n{}", answer.picture);
 }
 
-int price_collective(const Options& options, const Session& session) {
-  Question question = question_of(options);
+int price_collective(const CollectiveArguments& options, const Session& session) {
+  PlannedCall question = question_of(options);
   PlanRequest& request = question.request;
   const NetworkCost& cost = question.cost;
   const Progress progress(session, "plan");
@@ -120,13 +120,14 @@ int price_collective(const Options& options, const Session& session) {
   const std::string flaw = verify_plans(request, cost);
   if (!flaw.empty()) throw Corrupt(fmt::format("the plan of {} is wrong: {}", request.algorithm, flaw));
   progress.show(fmt::format("playing the plans of {} ranks in time", request.ranks));
-  const Answer answer{price_plans(request, cost),
-                      request.ranks > 1 ? sort_algorithms(request, cost) : std::vector<RankedAlgorithm>(),
-                      options.draw ? draw_plans(request, cost) : std::string()};
+  const RankedAlgorithms answer{price_plans(request, cost),
+                                request.ranks > 1 ? sort_algorithms(request, cost) : std::vector<RankedAlgorithm>(),
+                                options.draw ? draw_plans(request, cost) : std::string()};
   progress.clear();
   if (request.collective == Collective::barrier) request.bytes = kBarrierBytes;
-  const std::string doubt = doubt_of_size(cost, request.ranks, request.collective, static_cast<double>(request.bytes));
-  if (!doubt.empty()) session.log.write(LogLevel::warning, doubt);
+  const std::string warning =
+      warning_about_size(cost, request.ranks, request.collective, static_cast<double>(request.bytes));
+  if (!warning.empty()) session.log.write(LogLevel::warning, warning);
   if (session.json)
     print_json(request, answer);
   else
@@ -134,7 +135,7 @@ int price_collective(const Options& options, const Session& session) {
   return 0;
 }
 
-void add_tuning(CLI::App& sub, Options& options) {
+void add_tuning(CLI::App& sub, CollectiveArguments& options) {
   Tuning& tuning = options.request.tuning;
   sub.add_option("--blocks", tuning.blocks, "Pipeline blocks of algorithms that have them; 0: their own choice")
       ->check(at_least(0U))
@@ -151,7 +152,7 @@ void add_tuning(CLI::App& sub, Options& options) {
   sub.add_option("--outer", tuning.outer, "hierarchical: the algorithm between hosts")->capture_default_str();
 }
 
-void add_options(CLI::App& sub, Options& options) {
+void add_options(CLI::App& sub, CollectiveArguments& options) {
   PlanRequest& request = options.request;
   std::vector<std::string_view> names;
   for (const Collective collective : kCollectives) names.push_back(name_of(collective));
@@ -186,7 +187,7 @@ void add_options(CLI::App& sub, Options& options) {
 }  // namespace
 
 void add_collective(CLI::App& app, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CollectiveArguments>();
   CLI::App& sub = *app.add_subcommand("collective", "One collective's plan: rounds, bytes, predicted time, picture");
   sub.fallthrough();  // --json and --log-level may stand behind it
   add_options(sub, *options);

@@ -14,7 +14,7 @@
 namespace syncopate::tools::plan {
 namespace {
 
-struct Options {
+struct PoliciesArguments {
   std::string profile, cluster, algorithm, format;
   std::vector<std::string> policies;
   std::string fusion_bytes = "0";
@@ -22,16 +22,16 @@ struct Options {
   ExchangeOptions exchange;
 };
 
-struct Answer {
+struct ComparedPlans {
   Profile profile;
   ExchangeChoice exchange;
   ComparedPolicies compared;
 };
 
-Answer answer_of(const Options& options) {
+ComparedPlans answer_of(const PoliciesArguments& options) {
   if (options.profile.empty()) throw Misuse("plan needs a PROFILE, or a subcommand: collective, recipe");
   if (options.cluster.empty()) throw Misuse("plan PROFILE needs --cluster FILE");
-  Answer answer{read_profile(options.profile), choice_of(options.exchange), {}};
+  ComparedPlans answer{read_profile(options.profile), choice_of(options.exchange), {}};
   CompareOptions compare{.policies = options.policies,
                          .fusion_bytes = parse_bytes(options.fusion_bytes),
                          .exchange = answer.exchange,
@@ -42,7 +42,7 @@ Answer answer_of(const Options& options) {
   return answer;
 }
 
-nlohmann::json row_of(const Prediction& prediction, const Answer& answer) {
+nlohmann::json row_of(const Prediction& prediction, const ComparedPlans& answer) {
   return {{"policy", prediction.policy},
           {"model", answer.profile.model},
           {"ranks", answer.compared.cluster.ranks},
@@ -71,7 +71,7 @@ std::string advice(const Prediction& prediction) {
   return "nothing";
 }
 
-void print_table(const Answer& answer) {
+void print_table(const ComparedPlans& answer) {
   const Prediction& any = answer.compared.predictions.front();
   double bytes = 0;
   for (const ProfileLayer& layer : answer.profile.layers) bytes += static_cast<double>(layer.bytes);
@@ -88,7 +88,19 @@ void print_table(const Answer& answer) {
                format_seconds(row.iteration_s), format_seconds(row.exposed_s), 100 * row.over_optimum, advice(row));
 }
 
-int print_export(const Options& options, const Answer& answer, const Session& session) {
+/// Those of an exchange of all gradients at once.
+void print_phases(const std::vector<ExchangePhase>& phases) {
+  if (phases.empty()) return;
+  print_text("\n{:<34}{:>12}{:>12}\n", "phase (all gradients at once)", "bytes", "time");
+  for (const auto& [what, bytes, seconds] : phases)
+    print_text("{:<34}{:>12}{:>12}\n", what, format_bytes(bytes), format_seconds(seconds));
+}
+
+nlohmann::json row_of(const ExchangePhase& phase) {
+  return {{"phase", phase.what}, {"bytes", phase.bytes}, {"seconds", phase.seconds}};
+}
+
+int print_export(const PoliciesArguments& options, const ComparedPlans& answer, const Session& session) {
   const bool is_ddp = options.format == "ddp";
   const char* key = is_ddp ? "bucket_cap_mb_list" : "groups";
   for (const Prediction& prediction : answer.compared.predictions) {
@@ -102,22 +114,24 @@ int print_export(const Options& options, const Answer& answer, const Session& se
   return 0;
 }
 
-int compare(const Options& options, const Session& session) {
-  const Answer answer = answer_of(options);
-  for (const std::string& doubt : answer.compared.doubts) session.log.write(LogLevel::warning, doubt);
+int compare(const PoliciesArguments& options, const Session& session) {
+  const ComparedPlans answer = answer_of(options);
+  for (const std::string& warning : answer.compared.warnings) session.log.write(LogLevel::warning, warning);
   if (!options.format.empty()) return print_export(options, answer, session);
   if (!session.json) {
     print_table(answer);
+    print_phases(answer.compared.phases);
     return 0;
   }
   for (const Prediction& prediction : answer.compared.predictions) print_row(row_of(prediction, answer));
+  for (const ExchangePhase& phase : answer.compared.phases) print_row(row_of(phase));
   return 0;
 }
 
 }  // namespace
 
 void add_policies(CLI::App& app, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PoliciesArguments>();
   app.add_option("PROFILE", options->profile, "A model's layer times and sizes (JSON; docs/scheduling.md)")
       ->check(input_file());
   app.add_option("--cluster", options->cluster, "The network's numbers (JSON; docs/scheduling.md)")

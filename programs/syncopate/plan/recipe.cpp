@@ -12,20 +12,20 @@
 namespace syncopate::tools::plan {
 namespace {
 
-struct Options {
+struct RecipeArguments {
   std::string recipe, profile, cluster;
   int ranks = 0;
 };
 
-struct Answer {
+struct PredictedRecipe {
   Recipe recipe;
   Cluster cluster;
   std::vector<PartTime> parts;
   double seconds = 0, serial_seconds = 0;
 };
 
-Answer answer_of(const Options& options) {
-  Answer answer{read_recipe(options.recipe), read_cluster(options.cluster), {}};
+PredictedRecipe answer_of(const RecipeArguments& options) {
+  PredictedRecipe answer{read_recipe(options.recipe), read_cluster(options.cluster), {}};
   if (answer.recipe.samples == 0)
     throw Misuse(fmt::format("{}: samples is missing; plan recipe needs those of an epoch", options.recipe));
   if (options.ranks != 0 && options.ranks != answer.cluster.ranks) {
@@ -56,7 +56,7 @@ nlohmann::json row_of(const RecipePart& part, const PartTime& time) {
           {"share_of_ceiling", time.compute_s / time.step_s}};
 }
 
-void print_table(const Answer& answer) {
+void print_table(const PredictedRecipe& answer) {
   print_text("{}\n{} ranks\n\n{:>7}{:>8}{:>7}  {:<28}{:>8}{:>12}{:>12}{:>12}{:>16}\n", answer.recipe.about,
              answer.cluster.ranks, "epochs", "pixels", "batch", "codec, exchange", "steps", "computing", "step",
              "of ceiling", "no overlap");
@@ -71,8 +71,8 @@ void print_table(const Answer& answer) {
              answer.serial_seconds);
 }
 
-int print(const Options& options, const Session& session) {
-  const Answer answer = answer_of(options);
+int print(const RecipeArguments& options, const Session& session) {
+  const PredictedRecipe answer = answer_of(options);
   if (!session.json) {
     print_table(answer);
     return 0;
@@ -119,7 +119,7 @@ PartTime time_of(const RecipePart& part, std::uint64_t samples, const Profile& p
 }
 
 void add_recipe(CLI::App& app, Session& session) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RecipeArguments>();
   CLI::App& command = *app.add_subcommand("recipe", "How long a training by a recipe takes, part by part");
   command.fallthrough();  // --json and --log-level may stand behind it
   command

@@ -24,7 +24,7 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-struct Line {
+struct TableLine {
   const std::string& file;
   int number = 0;
   std::vector<std::string> cells;
@@ -63,7 +63,7 @@ std::vector<LayerWork> read_table(const std::string& file) {
   std::size_t name = 0, elements = 0, flops = 0, columns = 0;
   int number = 0;
   for (std::string text; std::getline(stream, text);) {
-    const Line line{file, ++number, cells_of(text)};
+    const TableLine line{file, ++number, cells_of(text)};
     if (line.cells.empty() || text.starts_with('#')) continue;
     if (columns == 0) {
       name = line.column("name"), elements = line.column("elements"), flops = line.column("flops");

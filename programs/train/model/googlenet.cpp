@@ -14,16 +14,16 @@ constexpr double kAuxiliaryWeight = 0.3;  // section 5
 at::Tensor halved(const at::Tensor& x) { return at::max_pool2d(x, 3, 2, 0, 1, true); }
 
 /// Channels of a module, as a row of table 1: 1x1; 3x3 reduced, 3x3; 5x5 reduced, 5x5; after pooling.
-struct Row {
+struct ModuleChannels {
   const char* name;
   int in, one, three_reduced, three, five_reduced, five, pooled;
 };
 
-constexpr Row kRows[] = {{"3a", 192, 64, 96, 128, 16, 32, 32},     {"3b", 256, 128, 128, 192, 32, 96, 64},
-                         {"4a", 480, 192, 96, 208, 16, 48, 64},    {"4b", 512, 160, 112, 224, 24, 64, 64},
-                         {"4c", 512, 128, 128, 256, 24, 64, 64},   {"4d", 512, 112, 144, 288, 32, 64, 64},
-                         {"4e", 528, 256, 160, 320, 32, 128, 128}, {"5a", 832, 256, 160, 320, 32, 128, 128},
-                         {"5b", 832, 384, 192, 384, 48, 128, 128}};
+constexpr ModuleChannels kRows[] = {{"3a", 192, 64, 96, 128, 16, 32, 32},     {"3b", 256, 128, 128, 192, 32, 96, 64},
+                                    {"4a", 480, 192, 96, 208, 16, 48, 64},    {"4b", 512, 160, 112, 224, 24, 64, 64},
+                                    {"4c", 512, 128, 128, 256, 24, 64, 64},   {"4d", 512, 112, 144, 288, 32, 64, 64},
+                                    {"4e", 528, 256, 160, 320, 32, 128, 128}, {"5a", 832, 256, 160, 320, 32, 128, 128},
+                                    {"5b", 832, 384, 192, 384, 48, 128, 128}};
 
 struct Module {
   Convolution one, three_reduced, three, five_reduced, five, pooled;
@@ -35,7 +35,7 @@ struct Module {
   }
 };
 
-Module build_module(Builder& builder, const Row& row) {
+Module build_module(Builder& builder, const ModuleChannels& row) {
   const auto made = [&](const char* part, int in, int out, int kernel) {
     return builder.convolution(fmt::format("inception_{}/{}", row.name, part),
                                {.in = in, .out = out, .kernel = {kernel, kernel}, .bias = true});
@@ -58,28 +58,28 @@ struct Auxiliary {
   }
 };
 
-struct Place {
+struct ModulePlace {
   std::string name;
   int in = 0;  ///< channels of its input
 };
 
-Auxiliary build_auxiliary(Builder& builder, const Place& place, int classes) {
+Auxiliary build_auxiliary(Builder& builder, const ModulePlace& place, int classes) {
   const auto& [name, in] = place;
   return {builder.convolution(name + "/conv", {.in = in, .out = 128, .kernel = {1, 1}, .bias = true}),
           builder.linear(name + "/fc", 128 * 4 * 4, 1024), builder.linear(name + "/classifier", 1024, classes)};
 }
 
-struct Step {
+struct ModuleStep {
   Module module;
   bool halves = false;                 ///< after the module
   std::optional<Auxiliary> auxiliary;  ///< after the module
 };
 
-std::vector<Step> build_steps(Builder& builder, const ModelOptions& options) {
-  std::vector<Step> steps;
-  for (const Row& row : kRows) {
+std::vector<ModuleStep> build_steps(Builder& builder, const ModelOptions& options) {
+  std::vector<ModuleStep> steps;
+  for (const ModuleChannels& row : kRows) {
     const std::string_view name = row.name;
-    Step step{build_module(builder, row), name == "3b" || name == "4e", {}};
+    ModuleStep step{build_module(builder, row), name == "3b" || name == "4e", {}};
     if (options.auxiliary && name == "4a") step.auxiliary = build_auxiliary(builder, {"loss1", 512}, options.classes);
     if (options.auxiliary && name == "4d") step.auxiliary = build_auxiliary(builder, {"loss2", 528}, options.classes);
     steps.push_back(std::move(step));
@@ -93,13 +93,13 @@ Network build(Builder& builder, const ModelOptions& options) {
   const Convolution reduce =
       builder.convolution("conv2/3x3_reduce", {.in = 64, .out = 64, .kernel = {1, 1}, .bias = true});
   const Convolution conv2 = builder.convolution("conv2/3x3", {.in = 64, .out = 192, .bias = true});
-  const std::vector<Step> steps = build_steps(builder, options);
+  const std::vector<ModuleStep> steps = build_steps(builder, options);
   const Linear classifier = builder.linear("loss3/classifier", 1024, options.classes);
   return builder.finish_with([=](const at::Tensor& images, const at::Tensor& target, bool training) {
     std::vector<Answer> answers(1);
     at::Tensor x = response_norm(halved(conv1(images).relu_()));
     x = halved(response_norm(conv2(reduce(x).relu_()).relu_()));
-    for (const Step& step : steps) {
+    for (const ModuleStep& step : steps) {
       x = step.module(x);
       if (training && step.auxiliary) answers.push_back({(*step.auxiliary)(x), target, kAuxiliaryWeight});
       if (step.halves) x = halved(x);

@@ -39,7 +39,7 @@ const ModulePlan kMixed7{{{{256}}},
                          {{{384}, {448, k31}, {512, k13}}, {{256, k13}, {256, k31}}},
                          {{kAverage, {256}}}};
 
-struct Stage {
+struct InceptionStage {
   std::optional<Convolution> conv;
   BatchNorm norm;
   bool halves = false;
@@ -50,7 +50,7 @@ struct Stage {
 };
 
 struct Branch {
-  std::vector<Stage> chain, fork;
+  std::vector<InceptionStage> chain, fork;
 };
 using Module = std::vector<Branch>;
 
@@ -58,14 +58,14 @@ at::Tensor run(const Module& module, const at::Tensor& input, bool training) {
   std::vector<at::Tensor> parts;
   for (const Branch& branch : module) {
     at::Tensor x = input;
-    for (const Stage& stage : branch.chain) x = stage(x, training);
+    for (const InceptionStage& stage : branch.chain) x = stage(x, training);
     if (branch.fork.empty()) parts.push_back(x);
-    for (const Stage& stage : branch.fork) parts.push_back(stage(x, training));
+    for (const InceptionStage& stage : branch.fork) parts.push_back(stage(x, training));
   }
   return at::cat(parts, 1);
 }
 
-Stage build_stage(Builder& builder, const std::string& name, int in, const Unit& unit) {
+InceptionStage build_stage(Builder& builder, const std::string& name, int in, const Unit& unit) {
   if (unit.out == 0) return {{}, {}, unit.stride == 2};
   Convolution conv = builder.convolution(
       name + ".conv", {.in = in, .out = unit.out, .kernel = unit.kernel, .stride = unit.stride, .same = unit.same});
@@ -114,9 +114,9 @@ class Tower final {
 };
 
 Network build(Builder& builder, const ModelOptions& options) {
-  const Stage first = build_stage(builder, "Conv2d_1a_3x3", 3, {32, k33, 2, false});
-  const Stage second = build_stage(builder, "Conv2d_2a_3x3", 32, {32, k33, 1, false});
-  const Stage third = build_stage(builder, "Conv2d_2b_3x3", 32, {64, k33});
+  const InceptionStage first = build_stage(builder, "Conv2d_1a_3x3", 3, {32, k33, 2, false});
+  const InceptionStage second = build_stage(builder, "Conv2d_2a_3x3", 32, {32, k33, 1, false});
+  const InceptionStage third = build_stage(builder, "Conv2d_2b_3x3", 32, {64, k33});
   Tower tower(builder, 64);
   tower.add("Mixed_3a", kMixed3a);
   tower.add("Mixed_4a", kMixed4a);

@@ -9,7 +9,7 @@ namespace {
 
 // 64 M 128 M 256 256 M 512 512 M 512 512 M, then one linear layer. M halves the image, five times 32 -> 1; the result
 // of a larger image is averaged.
-struct Stage {
+struct ConvolutionStage {
   Convolution conv;
   BatchNorm bn;
   bool halves = false;
@@ -21,7 +21,7 @@ Network build(Builder& builder, const ModelOptions& options) {
     bool halves;
   } kPlan[] = {{64, true},   {128, true}, {256, false}, {256, true},
                {512, false}, {512, true}, {512, false}, {512, true}};
-  std::vector<Stage> stages;
+  std::vector<ConvolutionStage> stages;
   int in = 3, index = 1;
   for (const auto [channels, halves] : kPlan) {
     Convolution conv = builder.convolution(fmt::format("conv{}", index), {.in = in, .out = channels});
@@ -32,7 +32,7 @@ Network build(Builder& builder, const ModelOptions& options) {
   const Linear fc = builder.linear("fc", 512, options.classes);
   return builder.finish([=](const at::Tensor& images, bool training) {
     at::Tensor x = images;
-    for (const Stage& stage : stages) {
+    for (const ConvolutionStage& stage : stages) {
       x = stage.bn(stage.conv(x), training).relu_();
       if (stage.halves) x = at::max_pool2d(x, 2);
     }

@@ -31,9 +31,9 @@ void Notices::exchange(double last_step_s) {
   signal_ = static_cast<int>(most[0]);
   // All ranks use the same step time.
   steps_until_exchange_ = most[1] > 0 ? static_cast<std::uint64_t>(kPace_s * 1e9 / static_cast<double>(most[1])) : 0;
-  const bool somebody = most[2] != -kNever, first = somebody && !said_;
+  const bool somebody = most[2] != -kNever, first = somebody && !is_reported_;
   if (first && -most[2] == found_) to_say_ = first_;
-  said_ = said_ || somebody;
+  is_reported_ = is_reported_ || somebody;
 }
 
 std::string Notices::take_not_finite() { return std::exchange(to_say_, {}); }

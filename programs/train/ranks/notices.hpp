@@ -40,7 +40,7 @@ class Notices final {
   std::uint64_t steps_until_exchange_ = 0;
   std::int64_t found_ = kNever;  ///< step x ranks + rank; the minimum over all ranks is where it appeared first
   std::string first_, to_say_;
-  bool said_ = false;  ///< reported by this rank or another
+  bool is_reported_ = false;  ///< reported by this rank or another
 };
 
 }  // namespace syncopate::train

@@ -8,20 +8,20 @@
 namespace syncopate::train {
 namespace {
 
-Part part_of(const RecipePart& said, const Options& options) {
-  Part part{.epochs = said.epochs, .options = options};
+Part part_of(const RecipePart& given, const Options& options) {
+  Part part{.epochs = given.epochs, .options = options};
   Options& o = part.options;
-  o.batch = said.batch;
-  o.coding.codec = said.codec;
-  o.exchange = said.exchange;
-  o.algorithm = said.algorithm;
-  if (!said.feedback.empty()) o.coding.feedback.kind = feedback_named(said.feedback);
-  if (said.warmup_density)
-    std::tie(o.coding.feedback.warmup_density, o.coding.feedback.warmup_steps) = *said.warmup_density;
-  if (said.resolution > 0) o.resolution = static_cast<int>(said.resolution);
-  if (!said.learning_rate) return part;
-  o.learning_rate = said.learning_rate->first;
-  part.rates = RateLine{said.learning_rate->first, said.learning_rate->second, 0, said.epochs};
+  o.batch = given.batch;
+  o.coding.codec = given.codec;
+  o.exchange = given.exchange;
+  o.algorithm = given.algorithm;
+  if (!given.feedback.empty()) o.coding.feedback.kind = feedback_named(given.feedback);
+  if (given.warmup_density)
+    std::tie(o.coding.feedback.warmup_density, o.coding.feedback.warmup_steps) = *given.warmup_density;
+  if (given.resolution > 0) o.resolution = static_cast<int>(given.resolution);
+  if (!given.learning_rate) return part;
+  o.learning_rate = given.learning_rate->first;
+  part.rates = RateLine{given.learning_rate->first, given.learning_rate->second, 0, given.epochs};
   return part;
 }
 
@@ -41,8 +41,8 @@ std::vector<Part> parts_of(const Options& options) {
     return parts;
   }
   std::uint64_t first_epoch = 0;
-  for (const RecipePart& said : options.recipe->parts) {
-    parts.push_back(part_of(said, options));
+  for (const RecipePart& given : options.recipe->parts) {
+    parts.push_back(part_of(given, options));
     Part& part = parts.back();
     part.number = parts.size();
     part.first_epoch = first_epoch;

@@ -97,7 +97,7 @@ std::span<float> Gradients::values(std::size_t i) const {
 }
 
 void Gradients::begin_backward(bool last_micro_batch) {
-  settle();
+  finish_exchange();
   last_micro_batch_ = last_micro_batch;
   if (synchronizer_) synchronizer_->accumulate(!last_micro_batch);
   backward_since_s_ = options_.trace->now_s();
@@ -142,7 +142,7 @@ void Gradients::finish(const Use& use) {
   if (ends_in_weights_) {
     weights_under_way_ = true;
     weights_here_ = 0;
-    if (serial_) settle();
+    if (serial_) finish_exchange();
   } else {
     finish_in_gradients(use, all_ready);
   }
@@ -161,7 +161,7 @@ void Gradients::finish_in_gradients(const Use& use, bool all_ready) {
   if (!at_once) use(0, count() - 1);
 }
 
-void Gradients::settle() {
+void Gradients::finish_exchange() {
   if (!weights_under_way_) return;
   waited_s_ += timed([&] {
     if (served_)
@@ -181,7 +181,7 @@ void Gradients::hand_over() {
   served_->end_step(rate_);
   weights_under_way_ = true;
   weights_here_ = 0;
-  if (serial_) settle();
+  if (serial_) finish_exchange();
   const std::uint64_t sent = served_->served().pushed_bytes;
   wire_bytes_ = sent - sent_before_;
   sent_before_ = sent;

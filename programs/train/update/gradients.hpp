@@ -54,7 +54,7 @@ class Gradients final {
   /// steps.
   Served finish_served();
   /// Waits for the weights under way. Until it returns, this rank must start no operation of the group.
-  void settle();
+  void finish_exchange();
 
   /// Seconds spent waiting for other ranks since the last call; the trace has them as spans "wait".
   [[nodiscard]] double take_waited_s();

@@ -93,7 +93,7 @@ double per_byte(Collective collective, const LinkCost& link) {
   return link.beta_s_per_byte + (collective == Collective::broadcast ? 0 : link.gamma_s_per_byte);
 }
 
-void settle(Shape& shape, const Tuning& tuning, const Load& load) {
+void resolve(Shape& shape, const Tuning& tuning, const Load& load) {
   const plan::PipelineShape pipeline{units(shape), std::max(depth(0, shape.size) - units(shape), 1.0)};
   shape.blocks =
       tuning.blocks > 0 ? tuning.blocks : plan::best_blocks(pipeline, load, per_byte(shape.collective, load.link));
@@ -119,7 +119,7 @@ extern constinit const Algorithm binary_tree{
     .offers = offers,
     .build = build,
     .seconds = seconds,
-    .settle = settle,
+    .resolve = resolve,
 };
 
 }  // namespace syncopate::collective::algorithm

@@ -67,7 +67,7 @@ double per_byte(Collective collective, const LinkCost& link) {
 }
 
 /// Both trees have about log2 N levels; a level takes one or two units of time.
-void settle(Shape& shape, const Tuning& tuning, const Load& load) {
+void resolve(Shape& shape, const Tuning& tuning, const Load& load) {
   const plan::PipelineShape pipeline{1, 1.5 * std::bit_width(shape.size - 1)};
   shape.blocks =
       tuning.blocks > 0 ? tuning.blocks : plan::best_blocks(pipeline, load, per_byte(shape.collective, load.link));
@@ -96,7 +96,7 @@ extern constinit const Algorithm double_binary_tree{
     .offers = offers,
     .build = build,
     .seconds = seconds,
-    .settle = settle,
+    .resolve = resolve,
 };
 
 }  // namespace syncopate::collective::algorithm

@@ -100,7 +100,7 @@ Choice between(const Shape& shape, const HostTopology& topology, std::string_vie
                      {load.bytes / parts, load.link, load.link});
 }
 
-void settle_inner(Shape& shape, const HostTopology& topology, const Tuning& tuning, const Load& load) {
+void resolve_inner(Shape& shape, const HostTopology& topology, const Tuning& tuning, const Load& load) {
   double least = std::numeric_limits<double>::infinity();
   Shape best = shape;
   for (const Algorithm* entry : algorithms()) {
@@ -115,9 +115,9 @@ void settle_inner(Shape& shape, const HostTopology& topology, const Tuning& tuni
   shape = std::move(best);
 }
 
-void settle(Shape& shape, const Tuning& tuning, const Load& load) {
+void resolve(Shape& shape, const Tuning& tuning, const Load& load) {
   const HostTopology topology(shape);
-  settle_inner(shape, topology, tuning, load);
+  resolve_inner(shape, topology, tuning, load);
   shape.outer_blocks = tuning.blocks;
   const Choice outer = between(shape, topology, tuning.outer, load);
   shape.outer = outer.algorithm->name;
@@ -143,7 +143,7 @@ extern constinit const Algorithm hierarchical{
     .offers = offers,
     .build = build,
     .seconds = seconds,
-    .settle = settle,
+    .resolve = resolve,
     .sensible = sensible,
     .composed = true,
 };

@@ -66,7 +66,7 @@ double per_byte(Collective collective, const LinkCost& link) {
 
 // b* = sqrt(n alpha / ((p-2) beta)). With two ranks no transfers overlap, but a block is reduced while the next
 // arrives.
-void settle(Shape& shape, const Tuning& tuning, const Load& load) {
+void resolve(Shape& shape, const Tuning& tuning, const Load& load) {
   const plan::PipelineShape pipeline{shape.collective == Collective::allreduce ? 2.0 : 1.0,
                                      std::max(shape.size - 2.0, 1.0)};
   shape.blocks =
@@ -91,7 +91,7 @@ extern constinit const Algorithm linear_pipeline{
     .offers = offers,
     .build = build,
     .seconds = seconds,
-    .settle = settle,
+    .resolve = resolve,
     .steady = true,
 };
 

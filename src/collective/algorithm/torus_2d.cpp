@@ -50,7 +50,7 @@ std::uint32_t most_square(std::uint32_t size) {
   return rows;
 }
 
-void settle(Shape& shape, const Tuning& tuning, const Load& /*load*/) {
+void resolve(Shape& shape, const Tuning& tuning, const Load& /*load*/) {
   const std::uint64_t rows = tuning.rows, columns = tuning.columns;
   base::require(rows <= shape.size && columns <= shape.size && rows * columns <= shape.size,
                 "torus_2d: a grid of {} x {} does not fit on {} ranks; allowed: rows x columns <= ranks", rows, columns,
@@ -86,7 +86,7 @@ extern constinit const Algorithm torus_2d{
     .offers = offers,
     .build = build,
     .seconds = seconds,
-    .settle = settle,
+    .resolve = resolve,
     .sensible = sensible,
 };
 

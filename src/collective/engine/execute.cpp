@@ -150,14 +150,14 @@ void Execution::send(std::uint32_t index, const transport::Frame& frame) {
 
 void Execution::take(std::span<const transport::Event> events) {
   for (const transport::Event& event : events) {
-    settle(event);
+    account_for(event);
     advance();
     release_brief();
   }
   if (waiting_ > 0) copy_borrowed();
 }
 
-void Execution::settle(const transport::Event& event) {
+void Execution::account_for(const transport::Event& event) {
   const auto index = static_cast<std::uint32_t>((event.token - parameters_.first_token) >> 32);
   const auto segment = static_cast<std::uint32_t>(event.token);
   if (!event.arrival) return finish(index, segment);

@@ -103,7 +103,7 @@ class Execution final {
   void place(std::uint32_t index, const plan::ChunkLayout& layout);
   void advance(Queue& queue);
   [[nodiscard]] bool may_touch(std::uint32_t index, std::uint32_t segment) const;
-  void settle(const transport::Event& event);
+  void account_for(const transport::Event& event);
   void post(std::uint32_t index, std::uint32_t segment);
   [[nodiscard]] transport::Label label_of(std::uint32_t index) const noexcept;
   void send(std::uint32_t index, const transport::Frame& frame);

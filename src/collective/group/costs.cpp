@@ -67,10 +67,10 @@ void Group::Impl::learn_costs() {
     throw Corrupt(fmt::format("rank 0 announces a cluster file of {} bytes", length), {endpoint_.rank, 0, "", ""});
   message.resize(static_cast<std::size_t>(length));
   spread(Buffer(message.data(), message.size(), DType::u8), "cluster file");
-  believe(cluster_of(collective::group::decode_cluster_text(message)));
+  use_costs_of(cluster_of(collective::group::decode_cluster_text(message)));
 }
 
-void Group::Impl::believe(const Cluster& cluster) {
+void Group::Impl::use_costs_of(const Cluster& cluster) {
   cost_ = cost_of(cluster, endpoint_.kind);
   cost_in_group_memory_ = cost_of(cluster, collective::group::kind_in_memory(endpoint_), Memory::group);
   if (endpoint_.rank != 0) return;
@@ -81,8 +81,8 @@ void Group::Impl::believe(const Cluster& cluster) {
   else
     options_.log.write(LogLevel::info, fmt::format("algorithm auto uses {}: timings of {} ranks, laws for others",
                                                    options_.cluster, cluster.ranks));
-  const std::string doubt = doubt_of_links(cluster, endpoint_.size);
-  if (!doubt.empty()) options_.log.write(LogLevel::warning, fmt::format("{}: {}", options_.cluster, doubt));
+  const std::string warning = warning_about_links(cluster, endpoint_.size);
+  if (!warning.empty()) options_.log.write(LogLevel::warning, fmt::format("{}: {}", options_.cluster, warning));
 }
 
 }  // namespace syncopate

@@ -53,7 +53,7 @@ std::vector<std::unique_ptr<Group>> Group::threads(int size, const GroupOptions&
   std::vector<std::unique_ptr<Group>> groups;
   for (transport::Endpoint& endpoint : transport::join_threads(size, options)) {
     auto impl = std::make_unique<Impl>(std::move(endpoint), options);
-    if (cluster) impl->believe(*cluster);
+    if (cluster) impl->use_costs_of(*cluster);
     groups.push_back(std::unique_ptr<Group>(new Group(std::move(impl))));
   }
   return groups;

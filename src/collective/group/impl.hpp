@@ -53,7 +53,7 @@ class Group::Impl final {
   /// Every rank calls it after joining. From then on rank 0's cluster file, if it has one, determines the costs. Throws
   /// Misuse or SystemFailure, equally on every rank, if the file is invalid or cannot be read.
   void learn_costs();
-  void believe(const Cluster& cluster);
+  void use_costs_of(const Cluster& cluster);
   /// Makes a group of these ranks, which include this one.
   [[nodiscard]] std::unique_ptr<Impl> branch(const std::vector<int>& members,
                                              transport::connect::rendezvous::Rendezvous& meeting);
@@ -149,7 +149,7 @@ class Group::Impl final {
   /// The kind of memory matters only between ranks that share memory.
   [[nodiscard]] Memory memory_of(const Request& request) const noexcept;
   const collective::plan::Program& program_of(const Request& request, Memory memory);
-  void doubt(const PlanRequest& wanted, const NetworkCost& cost);
+  void warn_about_size(const PlanRequest& wanted, const NetworkCost& cost);
   void run_started(std::uint64_t ticket, const Started& call);
   /// Ends the call and wakes its waiters.
   void end(const Started& call, const std::exception_ptr& error);
@@ -174,7 +174,7 @@ class Group::Impl final {
 
   // Owned by the holder of the current ticket.
   std::atomic<std::uint64_t> operations_ = 0;  ///< read by any thread
-  bool doubted_ = false;  ///< the warning about a collective larger than all measured ones was logged
+  bool has_warned_ = false;  ///< the warning about a collective larger than all measured ones was logged
   collective::PortSharing sharing_;
   std::map<PlanKey, collective::plan::Program> programs_;
   std::unordered_multimap<std::size_t, Prepared> prepared_;

@@ -5,9 +5,7 @@ namespace syncopate {
 
 namespace {
 
-using Request = collective::group::Request;
-
-std::string text_of(const Request& request, int rank) {
+std::string text_of(const collective::group::Request& request, int rank) {
   const bool sends = request.to >= 0;
   return collective::group::text_of_message(request.options.name, request.options.tag,
                                             {sends ? rank : request.from, sends ? request.to : rank},
@@ -16,7 +14,7 @@ std::string text_of(const Request& request, int rank) {
 
 }  // namespace
 
-void Group::Impl::run_message(const Request& request) {
+void Group::Impl::run_message(const collective::group::Request& request) {
   try {
     check_health();
     queues_->add(0, request);
@@ -45,7 +43,7 @@ void Group::Impl::run_messages(Batch& batch) {
   }
 }
 
-void Group::Impl::refuse_message(const Request& request, const std::string& reason) noexcept {
+void Group::Impl::refuse_message(const collective::group::Request& request, const std::string& reason) noexcept {
   const auto is_other = [&](int peer) { return peer >= 0 && peer < endpoint_.size && peer != endpoint_.rank; };
   if (is_other(request.to) || is_other(request.from)) abort(reason, request.options.name);
 }

@@ -204,7 +204,7 @@ const collective::plan::Program& Group::Impl::program_of(const Request& request,
   const PlanRequest wanted = collective::group::plan_request_of(request, members.request);
   const NetworkCost& cost = memory == Memory::group ? cost_in_group_memory_ : cost_;
   const collective::Choice choice = collective::select::choose(wanted, cost, sharing_);
-  doubt(wanted, cost);
+  warn_about_size(wanted, cost);
   const bool tiles_well = request.collective == Collective::allreduce && choice.algorithm->tiles != nullptr &&
                           choice.algorithm->tiles(choice.shape) && members.shares_memory;
   const std::uint32_t tiles = tiles_well ? collective::plan::tiles_for(wanted.bytes, wanted.ranks) : 1;
@@ -220,11 +220,12 @@ const collective::plan::Program& Group::Impl::program_of(const Request& request,
 }
 
 /// Warns once, because a program that exceeds the measured sizes does so at every step.
-void Group::Impl::doubt(const PlanRequest& wanted, const NetworkCost& cost) {
-  if (doubted_ || endpoint_.rank != 0 || wanted.algorithm != "auto") return;
-  const std::string doubt = doubt_of_size(cost, wanted.ranks, wanted.collective, static_cast<double>(wanted.bytes));
-  doubted_ = !doubt.empty();
-  if (doubted_) options_.log.write(LogLevel::warning, fmt::format("{}: {}", options_.cluster, doubt));
+void Group::Impl::warn_about_size(const PlanRequest& wanted, const NetworkCost& cost) {
+  if (has_warned_ || endpoint_.rank != 0 || wanted.algorithm != "auto") return;
+  const std::string warning =
+      warning_about_size(cost, wanted.ranks, wanted.collective, static_cast<double>(wanted.bytes));
+  has_warned_ = !warning.empty();
+  if (has_warned_) options_.log.write(LogLevel::warning, fmt::format("{}: {}", options_.cluster, warning));
 }
 
 }  // namespace syncopate

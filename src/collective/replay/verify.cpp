@@ -69,7 +69,7 @@ struct Content {
 };
 
 /// The result that the plans should compute. Chunks are numbered as in the plans.
-struct Question {
+struct WantedResult {
   Collective collective;
   std::uint32_t ranks, chunks, root;
   /// The rank that the chunk's part belongs to.
@@ -78,7 +78,7 @@ struct Question {
   }
 };
 
-bool brings(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
+bool brings(const WantedResult& asked, std::uint32_t rank, std::uint32_t chunk) {
   switch (asked.collective) {
     case Collective::broadcast:
     case Collective::scatter:
@@ -96,7 +96,7 @@ bool brings(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
 }
 
 /// Whether this rank must hold this chunk at the end.
-bool owed(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
+bool owed(const WantedResult& asked, std::uint32_t rank, std::uint32_t chunk) {
   switch (asked.collective) {
     case Collective::reduce:
     case Collective::gather:
@@ -113,7 +113,7 @@ bool owed(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
 }
 
 /// All-to-all of N ranks: chunk c of rank r goes to (r, c), and its chunk N + c comes from (c, r).
-std::uint32_t place_of(const Question& asked, std::uint32_t rank, std::uint32_t chunk) {
+std::uint32_t place_of(const WantedResult& asked, std::uint32_t rank, std::uint32_t chunk) {
   if (!plan::swaps(asked.collective)) return chunk;
   return chunk < asked.ranks ? rank * asked.ranks + chunk : (chunk - asked.ranks) * asked.ranks + rank;
 }
@@ -122,7 +122,7 @@ std::uint32_t place_of(const Question& asked, std::uint32_t rank, std::uint32_t 
 /// those of another rank are their rotation.
 class Proof final {
  public:
-  Proof(const Question& asked, const Ensemble& ensemble) : asked_(asked), ensemble_(ensemble), sets_(asked.ranks) {
+  Proof(const WantedResult& asked, const Ensemble& ensemble) : asked_(asked), ensemble_(ensemble), sets_(asked.ranks) {
     for (std::uint32_t rank = 0; rank < ensemble.programs.size(); ++rank) {
       held_.emplace_back();
       for (std::uint32_t chunk = 0; chunk < asked.chunks; ++chunk)
@@ -209,7 +209,7 @@ class Proof final {
     return {};
   }
 
-  const Question& asked_;
+  const WantedResult& asked_;
   const Ensemble& ensemble_;
   RankSets sets_;
   std::vector<std::vector<Content>> held_;        ///< by program, by chunk
@@ -232,7 +232,8 @@ std::string malformed(const Plan& plan, std::size_t rank, std::size_t ranks, std
 std::string verify(const Ensemble& ensemble, Collective collective, int root) {
   const Replay played = run(ensemble, {.end_of = [](const Message& message) { return message.begin + 1; }});
   if (!played.stuck.empty()) return played.stuck;
-  const Question asked{collective, ensemble.ranks, ensemble.programs[0].plan.chunks, static_cast<std::uint32_t>(root)};
+  const WantedResult asked{collective, ensemble.ranks, ensemble.programs[0].plan.chunks,
+                           static_cast<std::uint32_t>(root)};
   if (plan::swaps(collective) && asked.chunks != 2 * asked.ranks)
     return fmt::format("an {} of {} ranks has {} chunks", name_of(collective), asked.ranks, asked.chunks);
   return Proof(asked, ensemble).run(played);

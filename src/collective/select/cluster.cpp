@@ -130,7 +130,7 @@ Cluster parse_cluster(std::string_view json, const std::string& file) {
 
 Cluster read_cluster(const std::string& file) { return parse_cluster(base::text_of_file(file), file); }
 
-std::string doubt_of_links(const Cluster& cluster, int ranks) {
+std::string warning_about_links(const Cluster& cluster, int ranks) {
   const bool goes_by_links = ranks != cluster.ranks || cluster.costs.empty();
   if (!goes_by_links || cluster.links_worst_error <= kTolerableLinkError) return {};
   return fmt::format(

@@ -85,7 +85,7 @@ std::string fall_of(const MeasuredCost& entry) {
 
 }  // namespace
 
-std::string doubt_of_size(const NetworkCost& cost, int ranks, Collective collective, double bytes) {
+std::string warning_about_size(const NetworkCost& cost, int ranks, Collective collective, double bytes) {
   double last = 0;
   std::string falls;
   for (const MeasuredCost& entry : cost.measured) {
@@ -153,7 +153,7 @@ std::vector<Choice> ranked(const PlanRequest& request, const Tuning& tuning, con
   if (shape.size > 1 && covers(cost, shape)) {
     for (Choice& choice : choices) {
       const Law law = [&](double bytes) {
-        return settled(*choice.algorithm, shape, tuning, {bytes, load.link, load.local}, sharing).law_s;
+        return resolved(*choice.algorithm, shape, tuning, {bytes, load.link, load.local}, sharing).law_s;
       };
       choice.measured_s = measured_seconds(cost, {shape.collective, choice.algorithm->name, load.bytes}, law);
     }
@@ -187,7 +187,7 @@ Choice choose(const PlanRequest& request, const NetworkCost& cost, PortSharing& 
   if (request.algorithm == "auto") return ranked(request, request.tuning, cost, sharing).front();
   const collective::Shape shape = shape_of(request);
   const collective::Load load = load_of(request, shape, cost);
-  return settled(algorithm_named(request.algorithm, request.collective), shape, request.tuning, load, sharing);
+  return resolved(algorithm_named(request.algorithm, request.collective), shape, request.tuning, load, sharing);
 }
 
 Choice choose(const PlanRequest& request, const NetworkCost& cost) {

@@ -73,7 +73,7 @@ std::size_t wire_bytes(const Settings& /*settings*/, std::span<const Tensor> ten
 }
 
 /// A gradient's elements and their weights.
-struct Layer {
+struct WeighedGradient {
   const float* v;
   const float* w;
   std::size_t size;
@@ -81,7 +81,7 @@ struct Layer {
 };
 
 /// The threshold that this share of the elements exceeds, at least one; 0 if they are all zero.
-float quantile(const Layer& layer, double density, double eps) {
+float quantile(const WeighedGradient& layer, double density, double eps) {
   std::vector<float> importance(layer.size);
   for (std::size_t i = 0; i < layer.size; ++i) importance[i] = static_cast<float>(layer.importance(i, eps));
   const std::size_t selected = sparse::selected_of(density, layer.size);
@@ -92,7 +92,7 @@ float quantile(const Layer& layer, double density, double eps) {
 }
 
 /// Alpha in this step, from that which the last step left.
-float alpha_of(const Rule& rule, const Layer& layer, float before, std::uint64_t step) {
+float alpha_of(const Rule& rule, const WeighedGradient& layer, float before, std::uint64_t step) {
   const std::optional<double> target = target_at(rule, step);
   if (!target) return static_cast<float>(*rule.alpha);
   return before > 0 ? before : quantile(layer, *target, rule.eps);
@@ -107,7 +107,7 @@ float alpha_after(const Rule& rule, float alpha, double density, const StepInfo&
 }
 
 /// Variance over mean of the importance; not finite if all elements are zero or one is not finite.
-double spread_of(const Layer& layer, double eps) {
+double spread_of(const WeighedGradient& layer, double eps) {
   double sum = 0, squares = 0;
   for (std::size_t i = 0; i < layer.size; ++i) {
     const double importance = layer.importance(i, eps);
@@ -123,7 +123,7 @@ double threshold_of(const Rule& rule, double alpha, double spread) {
   return std::max(alpha + (spread > rule.turn ? rule.beta : -rule.beta) * spread, alpha / 10);
 }
 
-void propose(const Rule& rule, const Layer& layer, double threshold, const base::CounterRandom& random,
+void propose(const Rule& rule, const WeighedGradient& layer, double threshold, const base::CounterRandom& random,
              sparse::Selection& into) {
   sparse::each_chunk(layer.size, [&](Range chunk) {
     into.add_where(layer.v, chunk, [&](std::size_t i) {
@@ -139,7 +139,7 @@ sparse::MaskCoding coding_of(const Settings& settings) {
   const Rule rule = rule_of(settings);
   const auto propose_now = [rule](const Compensated& tensor, const Tensor& source, const StepInfo& info, float before,
                                   sparse::Selection& into) -> sparse::Proposal {
-    const Layer layer{tensor.elements(), static_cast<const float*>(source.weights.data), tensor.size()};
+    const WeighedGradient layer{tensor.elements(), static_cast<const float*>(source.weights.data), tensor.size()};
     const float alpha = alpha_of(rule, layer, before, info.step);
     const bool is_spread_used = rule.beta > 0 || (source.report != nullptr && info.step % kReportIn == 0);
     const double spread = is_spread_used ? spread_of(layer, rule.eps) : 0;

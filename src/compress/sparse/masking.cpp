@@ -18,11 +18,11 @@ namespace syncopate::compress::sparse {
 
 namespace {
 
-using Place = std::uint32_t;  ///< position of a tensor in the bucket
+using TensorPosition = std::uint32_t;  ///< position of a tensor in the bucket
 
 /// Precedes the indices of a tensor's proposed elements.
 struct Header {
-  Place place = 0;
+  TensorPosition place = 0;
   float threshold = 0;
 };
 static_assert(sizeof(Header) == 8);
@@ -99,7 +99,7 @@ class MaskingCoder final : public Coder {
 
   /// Writes the mask of the tensor that was formed last.
   std::size_t write_mask(base::Bytes into) const {
-    const Header header{static_cast<Place>(formed_.size() - 1), thresholds_.back()};
+    const Header header{static_cast<TensorPosition>(formed_.size() - 1), thresholds_.back()};
     std::memcpy(into.data(), &header, sizeof header);
     return sizeof header + write_indices(proposed_.indices(), formed_.back().size(), into.subspan(sizeof header));
   }
@@ -135,7 +135,7 @@ class MaskingCoder final : public Coder {
       Header header;
       if (proposals.size() < sizeof header) throw Corrupt("a mask ends in its header");
       std::memcpy(&header, proposals.data(), sizeof header);
-      const Place place = header.place;
+      const TensorPosition place = header.place;
       if (place < least || place >= tensors_.size()) throw Corrupt("a mask names an unknown tensor or is out of order");
       least = place + std::size_t{1};
       if (agreed_[place] == 0 && std::isfinite(header.threshold)) agreed_[place] = header.threshold;

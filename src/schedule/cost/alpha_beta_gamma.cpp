@@ -14,13 +14,13 @@ namespace syncopate::schedule::cost {
 
 namespace {
 
-struct Row {
+struct AlgorithmCost {
   std::string_view algorithm;
   double (*a)(double n, double alpha);
   double (*b)(double n, double beta, double gamma);
 };
 
-constexpr Row kTable[] = {
+constexpr AlgorithmCost kTable[] = {
     {"binary_tree", [](double n, double alpha) { return 2 * alpha * std::log2(n); },
      [](double n, double beta, double gamma) { return (2 * beta + gamma) * std::log2(n); }},
     {"recursive_doubling", [](double n, double alpha) { return alpha * std::log2(n); },
@@ -32,7 +32,7 @@ constexpr Row kTable[] = {
 };
 
 Cost law(const CostInputs& inputs) {
-  for (const Row& row : kTable) {
+  for (const AlgorithmCost& row : kTable) {
     if (row.algorithm != inputs.algorithm) continue;
     const double levels = std::log2(inputs.ranks);
     base::require(inputs.ranks >= 1 && (row.algorithm == "ring" || levels == std::floor(levels)),

@@ -27,9 +27,9 @@ struct Worker {
   Work work{};
 };
 
-class Run final {
+class ServerReplay final {
  public:
-  Run(const Scene& scene, const Workload& workload, const Ports::Links& links, Clock steps)
+  ServerReplay(const Scene& scene, const Workload& workload, const Ports::Links& links, Clock steps)
       : scene_(scene),
         workload_(workload),
         gamma_s_per_byte_(links.inter.gamma_s_per_byte),
@@ -179,7 +179,7 @@ class Run final {
 }  // namespace
 
 RunTimes run_steps(const Scene& scene, const Workload& workload, const Ports::Links& links, int steps) {
-  return Run(scene, workload, links, steps).run();
+  return ServerReplay(scene, workload, links, steps).run();
 }
 
 }  // namespace syncopate::simulate::server

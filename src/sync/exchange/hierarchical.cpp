@@ -40,18 +40,15 @@ RowShare share(Group& group) {
 }
 
 /// One part for every rank of the host; those beyond the smallest host's stay empty.
-Buffer packed_vector(const ExchangeContext& context, const Packing& packing, const NarrowedTensors& gradients) {
-  const std::size_t count = packing.part_elements() * context.group.scope_ranks(Scope::host).size();
-  const DType dtype = gradients.whole.front().values.dtype;
-  if (!gradients.packed) gradients.packed = context.group.allocate(count * size_of(dtype));
-  return {gradients.packed.get(), count, dtype};
+Buffer packed_vector(const ExchangeContext& context, const Packing& packing) {
+  return packing.memory(context.group, context.group.scope_ranks(Scope::host).size());
 }
 
 /// The average over hosts of what this leaves is the average over ranks: where hosts are unequal, a host's average
 /// weighs as many ranks as it has.
 void narrow(const ExchangeContext& context, const NarrowedTensors& gradients) {
   const Packing packing(gradients);
-  const Buffer packed = packed_vector(context, packing, gradients);
+  const Buffer packed = packed_vector(context, packing);
   packing.pack(gradients.packed.get());
   run(context.group, Collective::reduce_scatter, packed,
       {.op = ReduceOp::average, .name = context.name, .scope = Scope::host});
@@ -67,7 +64,7 @@ void narrow(const ExchangeContext& context, const NarrowedTensors& gradients) {
 
 void widen(const ExchangeContext& context, const NarrowedTensors& gradients) {
   const Packing packing(gradients);
-  const Buffer packed = packed_vector(context, packing, gradients);
+  const Buffer packed = packed_vector(context, packing);
   run(context.group, Collective::allgather, packed, {.name = context.name, .scope = Scope::host});
   packing.unpack(gradients.packed.get());
 }

@@ -20,18 +20,11 @@ RowShare share(Group& group) {
           .is_shard = true};
 }
 
-Buffer packed_vector(const ExchangeContext& context, const Packing& packing, const NarrowedTensors& tensors) {
-  const std::size_t count = packing.part_elements() * tensors.cut.parts();
-  const DType dtype = tensors.whole.front().values.dtype;
-  if (!tensors.packed) tensors.packed = context.group.allocate(count * size_of(dtype));
-  return {tensors.packed.get(), count, dtype};
-}
-
 std::size_t own(const ExchangeContext& context) { return static_cast<std::size_t>(context.group.rank()); }
 
 void narrow(const ExchangeContext& context, const NarrowedTensors& gradients) {
   const Packing packing(gradients);
-  const Buffer packed = packed_vector(context, packing, gradients);
+  const Buffer packed = packing.memory(context.group, gradients.cut.parts());
   packing.pack(gradients.packed.get());
   run(context.group, Collective::reduce_scatter, packed,
       {.op = ReduceOp::average, .algorithm = context.algorithm, .name = context.name});
@@ -50,7 +43,7 @@ void widen(const ExchangeContext& context, const NarrowedTensors& gradients) {
 
 void gather_weights(const ExchangeContext& context, const NarrowedTensors& weights) {
   const Packing packing(weights);
-  const Buffer packed = packed_vector(context, packing, weights);
+  const Buffer packed = packing.memory(context.group, weights.cut.parts());
   packing.pack(weights.packed.get(), own(context));
   run(context.group, Collective::allgather, packed, {.algorithm = context.algorithm, .name = context.name});
   packing.unpack(weights.packed.get());

@@ -153,7 +153,7 @@ void Handshake::say_hello() {
 
 Handshake::State Handshake::advance() {
   const auto is_under_way = [&] { return state_ == State::reading || state_ == State::writing; };
-  while (is_under_way() && (step_ == Step::settle_tls ? settle_tls() : move())) stepped();
+  while (is_under_way() && (step_ == Step::negotiate_tls ? negotiate_tls() : move())) stepped();
   return state_;
 }
 
@@ -176,8 +176,8 @@ bool Handshake::move() {
 }
 
 /// Decides whether the connection is encrypted from here on.
-bool Handshake::settle_tls() {
-  const socket::Moved moved = channel_.settle();
+bool Handshake::negotiate_tls() {
+  const socket::Moved moved = channel_.negotiate();
   if (moved.outcome == socket::Moved::Outcome::closed) lose(moved);
   if (moved.outcome == socket::Moved::Outcome::nothing_now)
     state_ = channel_.has_unsent() ? State::writing : State::reading;
@@ -195,7 +195,7 @@ void Handshake::stepped() {
       return judge_proof();
     case Step::send_proof:
       return caller_ && cause_ == Cause::none ? proceed() : finish();
-    case Step::settle_tls:
+    case Step::negotiate_tls:
       return caller_ ? expect(Step::read_proof, kProofBytes) : send(Step::send_proof, code_as(kAnswererRole));
   }
 }
@@ -249,7 +249,7 @@ void Handshake::proceed() {
   if (!mine_.tls)
     return caller_ ? expect(Step::read_proof, kProofBytes) : send(Step::send_proof, code_as(kAnswererRole));
   channel_.secure(code_as(kTlsKey), caller_ ? socket::TlsRole::client : socket::TlsRole::server);
-  expect(Step::settle_tls, 0);
+  expect(Step::negotiate_tls, 0);
 }
 
 void Handshake::finish() { state_ = cause_ == Cause::none ? State::done : State::refused; }

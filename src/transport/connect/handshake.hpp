@@ -99,12 +99,12 @@ class Handshake final {
 
  private:
   using HelloBytes = std::array<std::byte, kHelloBytes>;
-  enum class Step : std::uint8_t { send_hello, read_hello, send_proof, read_proof, settle_tls };
+  enum class Step : std::uint8_t { send_hello, read_hello, send_proof, read_proof, negotiate_tls };
 
   Handshake(socket::Channel channel, bool caller, const Hello& mine);
   void say_hello();
   [[nodiscard]] bool move();
-  [[nodiscard]] bool settle_tls();
+  [[nodiscard]] bool negotiate_tls();
   void stepped();
   void judge_hello();
   void judge_proof();

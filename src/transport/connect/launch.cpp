@@ -81,21 +81,21 @@ constexpr Starter kStarters[] = {
 
 constexpr const char* kNothing = "nothing: one rank";
 
-struct Place {
+struct LaunchedPlace {
   int rank = 0;
   int size = 1;
   std::string source = kNothing;
   const Starter* starter = nullptr;
 };
 
-void check(const Place& place, std::string_view rank_name, std::string_view size_name) {
+void check(const LaunchedPlace& place, std::string_view rank_name, std::string_view size_name) {
   require(place.size >= 1 && place.size <= kMostRanks, "{}={} is out of range; allowed: 1 to {}", size_name, place.size,
           kMostRanks);
   require(place.rank >= 0 && place.rank < place.size, "{}={} does not fit {}={}; allowed: 0 to {}", rank_name,
           place.rank, size_name, place.size, place.size - 1);
 }
 
-std::optional<Place> place_from(const Starter& starter, const base::Environment& environment) {
+std::optional<LaunchedPlace> place_from(const Starter& starter, const base::Environment& environment) {
   if (*starter.sign != '\0' && !environment.text(starter.sign)) return std::nullopt;
   const auto rank = environment.integer(starter.rank, 0, kMostRanks);
   const auto size = environment.integer(starter.size, 1, kMostRanks);
@@ -103,16 +103,16 @@ std::optional<Place> place_from(const Starter& starter, const base::Environment&
   if (!rank && (!size || starter.rank != std::string_view("SYNCOPATE_RANK"))) return std::nullopt;
   require(rank && size, "{} is set without {}; set both or none", rank ? starter.rank : starter.size,
           rank ? starter.size : starter.rank);
-  const Place place{static_cast<int>(*rank), static_cast<int>(*size), starter.name, &starter};
+  const LaunchedPlace place{static_cast<int>(*rank), static_cast<int>(*size), starter.name, &starter};
   check(place, starter.rank, starter.size);
   return place;
 }
 
-Place place_of(const GroupOptions& options, const base::Environment& environment) {
+LaunchedPlace place_of(const GroupOptions& options, const base::Environment& environment) {
   if (options.rank || options.size) {
     require(options.rank && options.size, "the option {} is set without {}; set both or none",
             options.rank ? "rank" : "size", options.rank ? "size" : "rank");
-    const Place place{*options.rank, *options.size, "options", nullptr};
+    const LaunchedPlace place{*options.rank, *options.size, "options", nullptr};
     check(place, "option rank", "option size");
     return place;
   }
@@ -134,7 +134,8 @@ std::string torchrun_rendezvous(const base::Environment& environment) {
 constexpr const char* kTorchrun = "MASTER_ADDR and MASTER_PORT";
 
 /// Returns the source of the setting, for the log.
-std::string settle_rendezvous(GroupOptions& options, const Place& place, const base::Environment& environment) {
+std::string resolve_rendezvous(GroupOptions& options, const LaunchedPlace& place,
+                               const base::Environment& environment) {
   if (!options.rendezvous.empty()) return "options";
   if (const auto given = environment.text("SYNCOPATE_RENDEZVOUS")) {
     options.rendezvous = *given;
@@ -147,22 +148,22 @@ std::string settle_rendezvous(GroupOptions& options, const Place& place, const b
   return fmt::format("{}: all ranks are on this host", place.source);
 }
 
-void settle_time(std::optional<milliseconds>& option, const char* name, milliseconds standard,
-                 const base::Environment& environment) {
+void resolve_time(std::optional<milliseconds>& option, const char* name, milliseconds standard,
+                  const base::Environment& environment) {
   const auto found = environment.integer(name, 1, std::numeric_limits<int>::max());
   if (!option) option = found ? milliseconds(*found) : standard;
   require(option->count() > 0, "timeouts and silence must be positive; one is {} ms", option->count());
   option = std::min(*option, kLongestBound);
 }
 
-void settle_rest(GroupOptions& options, const base::Environment& environment) {
+void resolve_rest(GroupOptions& options, const base::Environment& environment) {
   if (!options.log.level) options.log.level = log_level_named(environment.text("SYNCOPATE_LOG").value_or("warning"));
   if (options.interface.empty()) options.interface = environment.text("SYNCOPATE_INTERFACE").value_or("");
   if (options.secret_file.empty()) options.secret_file = environment.text("SYNCOPATE_SECRET_FILE").value_or("");
   if (options.cluster.empty()) options.cluster = environment.text("SYNCOPATE_CLUSTER").value_or("");
-  settle_time(options.timeout, "SYNCOPATE_TIMEOUT_MS", kTimeout, environment);
-  settle_time(options.join_timeout, "SYNCOPATE_JOIN_TIMEOUT_MS", kJoinTimeout, environment);
-  settle_time(options.silence, "SYNCOPATE_SILENCE_MS", kSilence, environment);
+  resolve_time(options.timeout, "SYNCOPATE_TIMEOUT_MS", kTimeout, environment);
+  resolve_time(options.join_timeout, "SYNCOPATE_JOIN_TIMEOUT_MS", kJoinTimeout, environment);
+  resolve_time(options.silence, "SYNCOPATE_SILENCE_MS", kSilence, environment);
   require(*options.silence >= kShortestSilence,
           "a silence of {} ms is too short for eight heartbeats on a busy machine; allowed: {} ms and more",
           options.silence->count(), kShortestSilence.count());
@@ -184,7 +185,7 @@ void settle_rest(GroupOptions& options, const base::Environment& environment) {
           *options.streams);
 }
 
-void require_meeting(const Place& place, const GroupOptions& options) {
+void require_meeting(const LaunchedPlace& place, const GroupOptions& options) {
   require(
       place.size == 1 || !options.rendezvous.empty(),
       "{} gives rank {} of {}, but no rendezvous (it is derived only where Open MPI, MPICH or Slurm "
@@ -203,11 +204,11 @@ std::chrono::microseconds spin_of(const base::Environment& environment) {
 
 Launch resolve_launch(const GroupOptions& options, const base::Environment& environment) {
   Launch launch{.options = options, .source = {}};
-  const Place place = place_of(options, environment);
+  const LaunchedPlace place = place_of(options, environment);
   launch.options.rank = place.rank;
   launch.options.size = place.size;
-  const std::string meeting = settle_rendezvous(launch.options, place, environment);
-  settle_rest(launch.options, environment);
+  const std::string meeting = resolve_rendezvous(launch.options, place, environment);
+  resolve_rest(launch.options, environment);
   require_meeting(place, launch.options);
   require(launch.options.rendezvous.empty() || meeting == kTorchrun || place.source != kNothing,
           "a rendezvous is given ({}), but neither rank nor size; set SYNCOPATE_RANK and SYNCOPATE_SIZE", meeting);

@@ -96,7 +96,7 @@ void ControlProtocol::mismatch(int peer, std::uint64_t number) {
 }
 
 void ControlProtocol::learn(const Failure& failure, int from) {
-  if (!state_.settle(failure)) return;
+  if (!state_.decide(failure)) return;
   options_.log.write(LogLevel::info, fmt::format("rank {}: {} (from rank {}): {}", options_.rank, name_of(failure.kind),
                                                  from, failure.message));
   if (const auto culprit = culprit_of(failure)) {

@@ -64,7 +64,7 @@ class ControlProtocol : public Control {
   void leave();
   [[nodiscard]] bool is_gone() const;
   /// Reads what is still ready when it is gone.
-  void hear_out(std::span<const socket::Ready> ready);
+  void drain(std::span<const socket::Ready> ready);
 
   /// Whether every edge of the tree that ends here exists. Throws the failure.
   [[nodiscard]] bool has_joined() const;
@@ -118,7 +118,7 @@ class ControlProtocol : public Control {
   void take(const connect::Refusal& refusal);
   void catch_up(int rank);
   void read_tree();
-  void hear(int from, const std::string& bytes);
+  void receive(int from, const std::string& bytes);
   void take(int from, const Heartbeat& beat);
   void take(int from, const Failure& failure);
   void take(int from, const Goodbye& goodbye);
@@ -138,7 +138,7 @@ class ControlProtocol : public Control {
   void expire_questions(base::Time now);
   void tick(base::Time now);
   void spread_failure(int except);
-  void settle_end();
+  void decide_end();
   [[nodiscard]] bool may_go() const;
   [[nodiscard]] bool leaves() const noexcept { return go_at_ != base::kNever; }
   [[nodiscard]] base::Time now() const noexcept { return poller_.system().now(); }

@@ -67,7 +67,7 @@ void ControlProtocol::take(int from, const Regrouped& /*regrouped*/) {
 /// A failure must be passed on soon; a slow neighbour gets as much time as a rank that waits for the cause of a lost
 /// link. A silent neighbour may be gone without any other rank knowing it: the leaving rank stays until the neighbour
 /// sends again, or is lost.
-void ControlProtocol::settle_end() {
+void ControlProtocol::decide_end() {
   if (state_.failed())
     go_at_ = std::min(go_at_, now() + (tree_.idle() ? base::Duration(kLastWords) : grace()));
   else if (now() >= go_at_ && tree_.longest_silence() > 2 * beat_)
@@ -85,7 +85,7 @@ void ControlProtocol::leave() {
   }
   regroup();
   tree_.flush();
-  settle_end();
+  decide_end();
 }
 
 Goodbye ControlProtocol::own_goodbye() const {
@@ -104,7 +104,7 @@ bool ControlProtocol::is_gone() const { return leaves() && (may_go() || now() >=
 
 /// The kernel drops unsent output when a socket with unread input is closed, so the input is read first. No new
 /// connection is accepted: a rank with this rank's proof would take its end for a loss.
-void ControlProtocol::hear_out(std::span<const socket::Ready> ready) {
+void ControlProtocol::drain(std::span<const socket::Ready> ready) {
   for (const socket::Ready& one : ready)
     if (one.key < connect::Acceptor::kFirstKey) tree_.on_ready(one);
 }

@@ -33,7 +33,7 @@ void ControlProtocol::feed(std::span<const socket::Ready> ready) {
   if (woke >= call_again_at_) repeat_calls();
   if (woke >= next_beat_) tick(woke);
   tree_.flush();
-  if (leaves()) settle_end();
+  if (leaves()) decide_end();
 }
 
 /// Includes the moment of a rank's silence, not only beats: when a host vanishes, all its neighbours must report it
@@ -188,12 +188,12 @@ void ControlProtocol::catch_up(int rank) {
 }
 
 void ControlProtocol::read_tree() {
-  for (const TreeEdges::Heard& heard : tree_.heard()) hear(heard.rank, heard.message);
+  for (const TreeEdges::Received& received : tree_.received()) receive(received.rank, received.message);
   for (const TreeEdges::Lost& gone : tree_.lost())
     if (!state_.has_left(gone.rank)) lost(gone.rank, gone.reason);
 }
 
-void ControlProtocol::hear(int from, const std::string& bytes) {
+void ControlProtocol::receive(int from, const std::string& bytes) {
   try {
     std::visit([&](const auto& message) { take(from, message); }, decode_message(bytes));
   } catch (const Corrupt& corrupt) {
@@ -206,9 +206,9 @@ void ControlProtocol::hear(int from, const std::string& bytes) {
 }
 
 void ControlProtocol::take(int from, const Heartbeat& beat) {
-  Heartbeat heard = beat;
-  heard.mine.rank = from;  // a neighbour reports only for itself
-  if (const auto wrong = state_.heard(from, heard)) learn(*wrong, options_.rank);
+  Heartbeat received = beat;
+  received.mine.rank = from;  // a neighbour reports only for itself
+  if (const auto wrong = state_.receive(from, received)) learn(*wrong, options_.rank);
 }
 
 void ControlProtocol::take(int from, const Failure& failure) {

@@ -54,7 +54,7 @@ void ControlThread::step() { feed(poller().wait(next_deadline())); }
 void ControlThread::go() {
   leave();
   while (!is_gone()) step();
-  hear_out(poller().wait({}));
+  drain(poller().wait({}));
 }
 
 }  // namespace syncopate::transport::membership

@@ -48,7 +48,7 @@ std::optional<Failure> GroupState::failure() const {
   return state_.with([](const State& state) { return state.failure; });
 }
 
-bool GroupState::settle(const Failure& failure) {
+bool GroupState::decide(const Failure& failure) {
   return state_.with([&](State& state) {
     if (state.failure) return false;
     state.failure = failure;
@@ -140,13 +140,13 @@ Heartbeat GroupState::heartbeat_for(int neighbour) const {
   return state_.with([&](const State& state) {
     const Entry* entry = entry_of(state, state.last);
     Heartbeat beat{progress_in(state), entry == nullptr ? 0 : entry->rolling, progress_in(state)};
-    for (const auto& [rank, heard] : state.neighbours)
-      if (rank != neighbour && heard.behind.number < beat.behind.number) beat.behind = heard.behind;
+    for (const auto& [rank, received] : state.neighbours)
+      if (rank != neighbour && received.behind.number < beat.behind.number) beat.behind = received.behind;
     return beat;
   });
 }
 
-std::optional<Failure> GroupState::heard(int neighbour, const Heartbeat& beat) {
+std::optional<Failure> GroupState::receive(int neighbour, const Heartbeat& beat) {
   return state_.with([&](State& state) {
     // Compares with the record before first: this rank may have reached it since then.
     std::optional<Failure> wrong;

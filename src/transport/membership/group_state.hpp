@@ -25,7 +25,7 @@ class GroupState final {
   [[nodiscard]] std::optional<Failure> failure() const;
   [[nodiscard]] bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
   /// Returns whether this is the first failure; later ones are dropped.
-  bool settle(const Failure& failure);
+  bool decide(const Failure& failure);
 
   /// Returns the failure of beginning this operation, if any: a rank that left in order cannot take part in it.
   [[nodiscard]] std::optional<Failure> began(const OperationRecord& record);
@@ -40,7 +40,7 @@ class GroupState final {
   [[nodiscard]] std::string text_of(std::uint64_t number) const;
   [[nodiscard]] Heartbeat heartbeat_for(int neighbour) const;
   /// Records a neighbour's heartbeat; returns a Mismatch if it and this rank have called different operations.
-  [[nodiscard]] std::optional<Failure> heard(int neighbour, const Heartbeat& beat);
+  [[nodiscard]] std::optional<Failure> receive(int neighbour, const Heartbeat& beat);
   /// Compares with earlier heartbeats of neighbours, now that this rank may have reached their operations.
   [[nodiscard]] std::optional<Failure> compare() const;
   [[nodiscard]] std::string laggards(std::uint64_t number) const;

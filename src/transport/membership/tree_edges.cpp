@@ -107,7 +107,7 @@ void TreeEdges::on_ready(const socket::Ready& ready) {
     reason = fmt::format("sent nonsense ({})", corrupt.what());
   }
   if (!messages.empty()) edge->second.silent = base::Duration(0);
-  for (std::string& message : messages) heard_.push_back({edge->first, std::move(message)});
+  for (std::string& message : messages) received_.push_back({edge->first, std::move(message)});
   if (!reason.empty()) drop(edge, std::move(reason));
 }
 

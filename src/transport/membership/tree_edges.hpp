@@ -28,7 +28,7 @@ class TreeEdges final {
     int rank = -1;
     std::string reason;
   };
-  struct Heard {
+  struct Received {
     int rank = -1;
     std::string message;
   };
@@ -70,7 +70,7 @@ class TreeEdges final {
   /// The longest silence of any neighbour or expected rank.
   [[nodiscard]] base::Duration longest_silence() const noexcept;
 
-  [[nodiscard]] std::vector<Heard> heard() { return std::exchange(heard_, {}); }
+  [[nodiscard]] std::vector<Received> received() { return std::exchange(received_, {}); }
   [[nodiscard]] std::vector<Lost> lost() { return std::exchange(lost_, {}); }
   [[nodiscard]] std::set<int> ranks() const;
 
@@ -90,7 +90,7 @@ class TreeEdges final {
   std::map<int, base::Duration> expected_;   ///< for how long
   std::map<int, base::Duration> elsewhere_;  ///< silences of ranks that are neither neighbours nor expected
   bool is_patient_ = false;
-  std::vector<Heard> heard_;
+  std::vector<Received> received_;
   std::vector<Lost> lost_;
 };
 

@@ -74,12 +74,12 @@ void Link::move(std::vector<Event>& finished) {
     membarrier_all();  // this may be the last look before a sleep, and the region could not know of it yet
   }
   if (!borrowed_.empty() && borrowed_.front().reply != 0) give_back_prefix();
-  if (!referred_.empty()) settle_referred(finished);
+  if (!referred_.empty()) complete_referred(finished);
   if (!out_.empty()) push(finished);
   if (!in_.empty()) pull(finished);
 }
 
-void Link::settle_referred(std::vector<Event>& finished) {
+void Link::complete_referred(std::vector<Event>& finished) {
   std::erase_if(referred_, [&](const Referred& frame) {
     const bool is_done = writer_->is_given_back(frame.at);
     if (is_done) finished.emplace_back(frame.token, false);

@@ -90,7 +90,7 @@ class Link final {
   void move(std::vector<Event>& finished);
   void open();
   void map(Region region);
-  void settle_referred(std::vector<Event>& finished);
+  void complete_referred(std::vector<Event>& finished);
   void push(std::vector<Event>& finished);
   [[nodiscard]] bool push_front();
   [[nodiscard]] bool refer(const Outgoing& out, std::uint64_t place);

@@ -52,13 +52,13 @@ namespace {
 // Room for more descriptors than one: extra ones are received, closed and refused, never leaked.
 constexpr std::size_t kMostDescriptors = 4;
 
-struct Message {
+struct DescriptorMessage {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMostDescriptors)> control{};
   char byte = 'm';
   iovec piece{&byte, 1};
   msghdr header{};
 
-  Message() noexcept {
+  DescriptorMessage() noexcept {
     header.msg_iov = &piece;
     header.msg_iovlen = 1;
     header.msg_control = control.data();
@@ -68,7 +68,7 @@ struct Message {
 }  // namespace
 
 bool send_descriptor(const socket::Descriptor& socket, const socket::Descriptor& memory) noexcept {
-  Message message;
+  DescriptorMessage message;
   message.header.msg_controllen = CMSG_SPACE(sizeof(int));
   cmsghdr* attached = CMSG_FIRSTHDR(&message.header);
   attached->cmsg_level = SOL_SOCKET;
@@ -80,7 +80,7 @@ bool send_descriptor(const socket::Descriptor& socket, const socket::Descriptor&
 }
 
 std::optional<socket::Descriptor> receive_descriptor(const socket::Descriptor& socket) {
-  Message message;
+  DescriptorMessage message;
   message.header.msg_controllen = message.control.size();
   const ssize_t got = ::recvmsg(socket.number(), &message.header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;

@@ -27,7 +27,7 @@ class Channel final {
   void secure(const TlsKey& key, TlsRole role) { tls_ = std::make_unique<Tls>(number(), key, role); }
   /// Whether reads and writes share the state of TLS, so that only one thread may use the channel at a time.
   [[nodiscard]] bool encrypts() const noexcept { return tls_ != nullptr; }
-  [[nodiscard]] Moved settle() noexcept { return tls_->settle(); }
+  [[nodiscard]] Moved negotiate() noexcept { return tls_->negotiate(); }
   /// For a reader that reads until nothing is left: a read may take more bytes from the kernel than it returns; no
   /// poller announces them again.
   void read_ahead() noexcept {

@@ -168,7 +168,7 @@ Tls::Tls(int socket, const TlsKey& key, TlsRole role, std::uint64_t key_life_byt
 }
 
 Tls::~Tls() {
-  const bool is_alive = is_settled_ && !process_.is_inherited() && (!end_ || end_->error == 0);
+  const bool is_alive = is_negotiated_ && !process_.is_inherited() && (!end_ || end_->error == 0);
   if (is_alive && flush() && SSL_shutdown(ssl_.get()) >= 0) static_cast<void>(flush());
   OPENSSL_cleanse(key_.data(), key_.size());
 }
@@ -188,7 +188,7 @@ bool Tls::flush() noexcept {
   return true;
 }
 
-Moved Tls::settle() noexcept {
+Moved Tls::negotiate() noexcept {
   is_blocked_ = is_drained_ = false;
   const bool is_done = SSL_do_handshake(ssl_.get()) == 1;
   const bool has_flushed = flush();
@@ -196,7 +196,7 @@ Moved Tls::settle() noexcept {
   if (send_error_ != 0) return {Moved::Outcome::closed, 0, send_error_};
   if (!is_done || !has_flushed) return {};
   if (SSL_session_reused(ssl_.get()) != 1) return {Moved::Outcome::closed, 0, kForged};  // not by the key
-  is_settled_ = true;
+  is_negotiated_ = true;
   return {.outcome = Moved::Outcome::some};
 }
 
@@ -233,7 +233,7 @@ int Tls::why_ended() const noexcept {
   if (has_farewell_) return 0;
   if (receive_error_ != 0) return receive_error_;
   if (!has_end_) return kForged;
-  return is_settled_ ? kCutOff : 0;  // an end in the handshake needs no closing message
+  return is_negotiated_ ? kCutOff : 0;  // an end in the handshake needs no closing message
 }
 
 Moved Tls::write(std::span<const iovec> pieces) noexcept {

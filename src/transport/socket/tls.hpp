@@ -41,7 +41,7 @@ class Tls final {
 
   /// One attempt to continue TLS's handshake: `some` once it is done and both ends have proved the key. It reads
   /// nothing after the handshake's last byte.
-  [[nodiscard]] Moved settle() noexcept;
+  [[nodiscard]] Moved negotiate() noexcept;
   [[nodiscard]] Moved read(std::span<const iovec> pieces) noexcept;
   /// Law: the caller repeats bytes that are not reported as moved, unchanged, at the front of the next write; some of
   /// them may already be encrypted.
@@ -82,7 +82,7 @@ class Tls final {
   bool is_drained_ = false;  ///< a short read emptied the socket
   bool is_blocked_ = false;  ///< TLS needs bytes that have not arrived
 
-  bool is_settled_ = false;
+  bool is_negotiated_ = false;
   bool has_farewell_ = false;  ///< the other end sent its closing message
   bool has_end_ = false;       ///< the socket's bytes have ended
   int receive_error_ = 0;

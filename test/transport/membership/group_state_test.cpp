@@ -13,8 +13,8 @@ OperationRecord record(std::uint64_t number, std::uint64_t signature, std::strin
 TEST(GroupState, TheFirstFailureStays) {
   GroupState state(0);
   EXPECT_FALSE(state.failed());
-  EXPECT_TRUE(state.settle({ErrorKind::peer_lost, "first", {}}));
-  EXPECT_FALSE(state.settle({ErrorKind::timeout, "second", {}}));
+  EXPECT_TRUE(state.decide({ErrorKind::peer_lost, "first", {}}));
+  EXPECT_FALSE(state.decide({ErrorKind::timeout, "second", {}}));
   EXPECT_TRUE(state.failed());
   EXPECT_EQ(state.failure()->message, "first");
 }
@@ -25,7 +25,7 @@ TEST(GroupState, EqualOperationsAgree) {
     EXPECT_FALSE(a.began(record(n, n * 7)));
     EXPECT_FALSE(b.began(record(n, n * 7)));
     if (n % 1000 == 0) {
-      EXPECT_FALSE(a.heard(1, b.heartbeat_for(0)));
+      EXPECT_FALSE(a.receive(1, b.heartbeat_for(0)));
     }
   }
 }
@@ -34,7 +34,7 @@ TEST(GroupState, ADifferentOperationIsAMismatchThatNamesBoth) {
   GroupState a(0), b(1);
   std::ignore = a.began(record(1, 5, "allreduce x"));
   std::ignore = b.began(record(1, 6, "broadcast y"));
-  const auto wrong = a.heard(1, b.heartbeat_for(0));
+  const auto wrong = a.receive(1, b.heartbeat_for(0));
   ASSERT_TRUE(wrong);
   EXPECT_EQ(wrong->kind, ErrorKind::mismatch);
   EXPECT_NE(wrong->message.find("rank 0 called allreduce x; rank 1 called broadcast y"), std::string::npos)
@@ -48,13 +48,13 @@ TEST(GroupState, AnEarlierDifferenceIsNotForgotten) {
   std::ignore = b.began(record(1, 6));
   std::ignore = a.began(record(2, 8));
   std::ignore = b.began(record(2, 8));
-  EXPECT_TRUE(a.heard(1, b.heartbeat_for(0)));
+  EXPECT_TRUE(a.receive(1, b.heartbeat_for(0)));
 }
 
 TEST(GroupState, ANeighbourAheadIsComparedWhenThisRankArrives) {
   GroupState a(0), b(1);
   std::ignore = b.began(record(1, 6, "broadcast"));
-  EXPECT_FALSE(a.heard(1, b.heartbeat_for(0)));
+  EXPECT_FALSE(a.receive(1, b.heartbeat_for(0)));
   EXPECT_FALSE(a.compare());
   std::ignore = a.began(record(1, 5, "allreduce"));
   EXPECT_TRUE(a.compare());
@@ -75,18 +75,18 @@ TEST(GroupState, LaggardsBehindANeighbourAreNamed) {
   for (std::uint64_t n = 1; n <= 5; ++n) std::ignore = root.began(record(n, n));
   for (std::uint64_t n = 1; n <= 5; ++n) std::ignore = left.began(record(n, n));
   for (std::uint64_t n = 1; n <= 2; ++n) std::ignore = right.began(record(n, n, "reduce"));
-  std::ignore = root.heard(2, right.heartbeat_for(0));
-  std::ignore = left.heard(0, root.heartbeat_for(1));
+  std::ignore = root.receive(2, right.heartbeat_for(0));
+  std::ignore = left.receive(0, root.heartbeat_for(1));
   EXPECT_EQ(left.laggards(5), "rank 2 is at operation 2 (reduce)");
   EXPECT_EQ(left.laggards(2), "");
-  std::ignore = right.heard(0, root.heartbeat_for(2));
+  std::ignore = right.receive(0, root.heartbeat_for(2));
   EXPECT_EQ(right.laggards(3), "") << "a rank gets no report about itself";
 }
 
 TEST(GroupState, ALeaverIsNoLaggardWhereItsLastHeartbeatWas) {
   GroupState state(0), gone(1);
   std::ignore = gone.began(record(1, 1));
-  ASSERT_FALSE(state.heard(1, gone.heartbeat_for(0)));
+  ASSERT_FALSE(state.receive(1, gone.heartbeat_for(0)));
   for (std::uint64_t n = 1; n <= 3; ++n) std::ignore = state.began(record(n, n));
   ASSERT_EQ(state.laggards(3), "rank 1 is at operation 1 (op)");
   ASSERT_FALSE(state.left(1, 3));
@@ -109,7 +109,7 @@ TEST(GroupState, ALeaverBreaksOnlyWhatItDidNotBegin) {
 TEST(GroupState, WhatALeaverCalledLastIsComparedWhenThisRankArrives) {
   GroupState left(0), right(1);
   ASSERT_FALSE(right.began({1, 18, "a call that was refused"}));
-  ASSERT_FALSE(left.heard(1, right.heartbeat_for(0)));
+  ASSERT_FALSE(left.receive(1, right.heartbeat_for(0)));
   ASSERT_FALSE(left.left(1, 1));
   const auto wrong = left.began({1, 17, "allreduce f32 x 9 sum"});
   ASSERT_TRUE(wrong);

@@ -41,8 +41,8 @@ struct Two {
   }
   void settle() {
     for (const base::Time end = test::in(10s); std::chrono::steady_clock::now() < end;) {
-      if (client_end.outcome == Outcome::nothing_now) client_end = client.settle();
-      if (server_end.outcome == Outcome::nothing_now) server_end = server.settle();
+      if (client_end.outcome == Outcome::nothing_now) client_end = client.negotiate();
+      if (server_end.outcome == Outcome::nothing_now) server_end = server.negotiate();
       if (client_end.outcome == Outcome::closed) client.close();
       if (server_end.outcome == Outcome::closed) server.close();
       if (client_end.outcome != Outcome::nothing_now && server_end.outcome != Outcome::nothing_now) break;

@@ -35,9 +35,9 @@ TEST(TlsPolling, TheRestOfARecordIsAnnouncedHoweverMuchOfItIsHere) {
     return two.client_end.outcome == Outcome::nothing_now || two.server_end.outcome == Outcome::nothing_now;
   };
   for (const base::Time end = test::in(10s); unsettled() && std::chrono::steady_clock::now() < end;) {
-    if (two.client_end.outcome == Outcome::nothing_now) two.client_end = two.client.settle();
+    if (two.client_end.outcome == Outcome::nothing_now) two.client_end = two.client.negotiate();
     std::ignore = relayed(near, far);
-    if (two.server_end.outcome == Outcome::nothing_now) two.server_end = two.server.settle();
+    if (two.server_end.outcome == Outcome::nothing_now) two.server_end = two.server.negotiate();
     std::ignore = relayed(far, near);
   }
   ASSERT_FALSE(unsettled());

@@ -69,7 +69,7 @@ TEST(Tls, ACertificateDoesNotReplaceTheKey) {
   Moved end;
   for (const base::Time limit = test::in(10s);
        end.outcome == Outcome::nothing_now && std::chrono::steady_clock::now() < limit;) {
-    end = two.client.settle();
+    end = two.client.negotiate();
     SSL_do_handshake(server.get());
   }
   EXPECT_EQ(end.outcome, Outcome::closed);
@@ -87,7 +87,7 @@ TEST(Tls, ACallerWithoutTheKeyIsRefused) {
   for (const base::Time limit = test::in(10s);
        end.outcome == Outcome::nothing_now && std::chrono::steady_clock::now() < limit;) {
     SSL_do_handshake(client.get());
-    end = two.server.settle();
+    end = two.server.negotiate();
   }
   EXPECT_EQ(end.outcome, Outcome::closed);
   EXPECT_EQ(end.error, kForged);
@@ -144,8 +144,8 @@ TEST(Tls, ManyKeysInARowGoUnnoticed) {
   Tls client(calling.number(), kKey, TlsRole::client, 20'000), server(called.number(), kKey, TlsRole::server, 20'000);
   bool client_done = false, server_done = false;
   for (const base::Time end = test::in(10s); !(client_done && server_done) && std::chrono::steady_clock::now() < end;) {
-    client_done = client_done || client.settle().outcome == Outcome::some;
-    server_done = server_done || server.settle().outcome == Outcome::some;
+    client_done = client_done || client.negotiate().outcome == Outcome::some;
+    server_done = server_done || server.negotiate().outcome == Outcome::some;
   }
   // A renewal is a separate record before the next bytes.
   auto sent = noise(30'000);
@@ -217,10 +217,10 @@ TEST(Tls, AnEndInOrderIsToldFromACutConnection) {
 TEST(Tls, WhoGoesAwayInTheHandshakeIsClosedInOrder) {
   Two two;
   two.client.secure(kKey, TlsRole::client);
-  ASSERT_EQ(two.client.settle().outcome, Outcome::nothing_now);
+  ASSERT_EQ(two.client.negotiate().outcome, Outcome::nothing_now);
   two.server.close();
   Moved end;
-  while (end.outcome == Outcome::nothing_now) end = two.client.settle();
+  while (end.outcome == Outcome::nothing_now) end = two.client.negotiate();
   EXPECT_EQ(end.outcome, Outcome::closed);
   EXPECT_NE(end.error, kForged);
 }

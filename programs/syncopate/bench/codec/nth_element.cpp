@@ -10,9 +10,11 @@ namespace syncopate::tools::bench {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double seconds_since(SteadyClock::time_point begin) {
+  return std::chrono::duration<double>(SteadyClock::now() - begin).count();
+}
 
 }  // namespace
 
@@ -40,10 +42,10 @@ void NthElement::decode(std::span<float> gradient) const {
 
 LoopbackStep NthElement::step(std::span<float> gradient) {
   LoopbackStep step{.wire_bytes = packet_.size() * sizeof(Pair), .index_bytes = packet_.size() * sizeof(std::uint32_t)};
-  const auto begin = Clock::now();
+  const auto begin = SteadyClock::now();
   encode(gradient);
   step.encode_s = seconds_since(begin);
-  const auto encoded = Clock::now();
+  const auto encoded = SteadyClock::now();
   decode(gradient);
   step.decode_s = seconds_since(encoded);
   return step;

@@ -49,9 +49,10 @@ Exchanger coded_exchanger(Group& group, const ExchangeSubject& subject, const Ex
 
 /// Every `stride`-th element is a small whole number that differs from rank to rank, the others are zero: at most as
 /// many as top-k of the density 1/stride selects, of every part too, so that nothing may be lost.
-class Question final {
+class ThresholdProbe final {
  public:
-  Question(double density, int ranks) : stride_(static_cast<std::size_t>(std::ceil(1 / density))), ranks_(ranks) {}
+  ThresholdProbe(double density, int ranks)
+      : stride_(static_cast<std::size_t>(std::ceil(1 / density))), ranks_(ranks) {}
   void write(int rank, std::span<float> gradient) const {
     std::ranges::fill(gradient, 0.0F);
     for (std::size_t i = 0; i < gradient.size(); i += stride_) gradient[i] = value(rank, i);
@@ -137,7 +138,7 @@ Timed time_one(Group& group, const Exchanger& exchanger) {
 nlohmann::json measure_subject(Group& group, const ExchangeSubject& subject, const ExchangePlace& place, int steps) {
   const Exchanger exchanger =
       subject.dense() ? dense_exchanger(group, subject, place) : coded_exchanger(group, subject, place);
-  const Question question(subject.density, group.size());
+  const ThresholdProbe question(subject.density, group.size());
   question.write(group.rank(), exchanger.gradient);
   exchanger.average();
   bool correct = all_say(group, question.is_answered_by(exchanger.gradient));

@@ -10,15 +10,13 @@
 
 namespace syncopate::tools::bench {
 
-using Json = nlohmann::json;
-
 ExchangeRows::ExchangeRows(const std::vector<ExchangeSubject>& subjects, const ExchangePlace& place, double bits_per_s)
     : place_(place), bits_per_s_(bits_per_s) {
   for (const ExchangeSubject& subject : subjects) series_.push_back({.subject = subject});
 }
 
 bool ExchangeRows::take(const std::string& line, bool shaped) {
-  const Json row = Json::parse(line, nullptr, false);
+  const nlohmann::json row = nlohmann::json::parse(line, nullptr, false);
   if (!row.is_object() || !row.contains("block_seconds")) return false;
   const auto found = std::ranges::find_if(series_, [&](const Series& series) {
     return series.subject.exchange == row.at("exchange") && series.subject.codec == row.at("codec") &&
@@ -48,8 +46,8 @@ double ExchangeRows::model_seconds(const Series& series) const {
   return series.subject.dense() ? std::max(wire, local) : wire + local;
 }
 
-std::vector<Json> ExchangeRows::json() const {
-  std::vector<Json> rows;
+std::vector<nlohmann::json> ExchangeRows::json() const {
+  std::vector<nlohmann::json> rows;
   for (const Series& series : series_) {
     const ExchangeSubject& subject = series.subject;
     rows.push_back({{"exchange", subject.exchange},

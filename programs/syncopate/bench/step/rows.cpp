@@ -12,8 +12,6 @@ namespace syncopate::tools::bench {
 
 namespace {
 
-using Json = nlohmann::json;
-
 /// How much longer steps took than was predicted.
 double error_of(const Steps& steps) { return median(steps.step) / median(steps.predicted) - 1; }
 
@@ -42,7 +40,7 @@ std::string StepVariant::text() const {
 }
 
 void Steps::take(const std::string& line, int rank) {
-  const Json row = Json::parse(line, nullptr, false);
+  const nlohmann::json row = nlohmann::json::parse(line, nullptr, false);
   if (!row.is_object()) return;
   const std::string event = row.value("event", "");
   if (event == "end" && !rates_.empty()) rates_.back() += 1 / row["step_seconds"]["median"].get<double>();
@@ -80,12 +78,13 @@ std::optional<StepBound> bound_of(const StepVariant& variant, const Steps& steps
                    .wire_s = variant.is_ceiling() ? 0 : wire_seconds(variant, steps, network)};
 }
 
-Json row_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling, const StepNetwork& network) {
+nlohmann::json row_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling,
+                      const StepNetwork& network) {
   const auto bound = bound_of(variant, steps, ceiling, network);
-  const bool told = !steps.predicted.empty();
+  const bool is_predicted = !steps.predicted.empty();
   return {{"benchmark", "step"},
           {"contender", variant.contender},
-          {"policy", variant.is_ceiling() || !variant.is_own() ? Json() : Json(variant.policy)},
+          {"policy", variant.is_ceiling() || !variant.is_own() ? nlohmann::json() : nlohmann::json(variant.policy)},
           {"codec", variant.codec},
           {"exchange", variant.exchange},
           {"ranks", network.ranks},
@@ -93,15 +92,16 @@ Json row_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling
           {"step_seconds", timing(steps.step)},
           {"ceiling_seconds", timing(ceiling.even_steps(network.ranks))},
           {"share_of_ceiling", share_of(steps, ceiling)},
-          {"bound_seconds", bound ? Json(bound->seconds()) : Json()},
-          {"over_bound", bound ? Json(median(steps.step) / bound->seconds()) : Json()},
-          {"predicted_s", told ? Json(median(steps.predicted)) : Json()},
-          {"prediction_error", told ? Json(error_of(steps)) : Json()},
-          {"wire_bytes_per_step", steps.wire_bytes > 0 || variant.is_ceiling() ? Json(steps.wire_bytes) : Json()},
-          {"state_bytes", steps.state_bytes > 0 ? Json(steps.state_bytes) : Json()},
+          {"bound_seconds", bound ? nlohmann::json(bound->seconds()) : nlohmann::json()},
+          {"over_bound", bound ? nlohmann::json(median(steps.step) / bound->seconds()) : nlohmann::json()},
+          {"predicted_s", is_predicted ? nlohmann::json(median(steps.predicted)) : nlohmann::json()},
+          {"prediction_error", is_predicted ? nlohmann::json(error_of(steps)) : nlohmann::json()},
+          {"wire_bytes_per_step",
+           steps.wire_bytes > 0 || variant.is_ceiling() ? nlohmann::json(steps.wire_bytes) : nlohmann::json()},
+          {"state_bytes", steps.state_bytes > 0 ? nlohmann::json(steps.state_bytes) : nlohmann::json()},
           {"forward_seconds", median(steps.forward)},
           {"backward_seconds", median(steps.backward)},
-          {"wait_seconds", steps.wait.empty() ? Json() : Json(median(steps.wait))},
+          {"wait_seconds", steps.wait.empty() ? nlohmann::json() : nlohmann::json(median(steps.wait))},
           {"optimizer_seconds", median(steps.optimizer)}};
 }
 
@@ -113,7 +113,7 @@ std::string heads_of_steps() {
 
 std::string line_of(const StepVariant& variant, const Steps& steps, const Steps& ceiling, const StepNetwork& network) {
   const auto [low, high] = std::minmax_element(steps.step.begin(), steps.step.end());
-  const bool told = !steps.predicted.empty();
+  const bool is_predicted = !steps.predicted.empty();
   const auto bound = bound_of(variant, steps, ceiling, network);
   return fmt::format("{:<28}{:>24}{:>9.1f}{:>10.1f}{:>8}{:>11.1f}{:>9}{:>12}{:>10}{:>9}{:>12}\n", variant.text(),
                      fmt::format("{:.1f} ({:.1f}..{:.1f})", 1e3 * median(steps.step), 1e3 * *low, 1e3 * *high),
@@ -121,8 +121,8 @@ std::string line_of(const StepVariant& variant, const Steps& steps, const Steps&
                      steps.wait.empty() ? "" : fmt::format("{:.1f}", 1e3 * median(steps.wait)),
                      1e3 * median(steps.optimizer), fmt::format("{:.1f} %", 100 * share_of(steps, ceiling)),
                      bound ? fmt::format("x{:.3f}", median(steps.step) / bound->seconds()) : "",
-                     told ? fmt::format("{:.1f}", 1e3 * median(steps.predicted)) : "",
-                     told ? fmt::format("{:+.1f} %", 100 * error_of(steps)) : "",
+                     is_predicted ? fmt::format("{:.1f}", 1e3 * median(steps.predicted)) : "",
+                     is_predicted ? fmt::format("{:+.1f} %", 100 * error_of(steps)) : "",
                      steps.wire_bytes > 0 ? format_bytes(static_cast<double>(steps.wire_bytes)) : "");
 }
 

@@ -24,7 +24,7 @@ namespace {
 using SteadyTime = std::chrono::steady_clock::time_point;
 
 /// Treatment of the other ranks after a failure, in this order.
-enum class Stage : std::uint8_t { all_well, own_error, terminated, killed };
+enum class EndStage : std::uint8_t { all_well, own_error, terminated, killed };
 
 class Supervisor final {
  public:
@@ -64,7 +64,7 @@ class Supervisor final {
   process::SignalQueue signals_;
   process::Guardian guardian_;
   std::vector<Rank> ranks_;
-  Stage stage_ = Stage::all_well;
+  EndStage stage_ = EndStage::all_well;
   SteadyTime next_stage_ = SteadyTime::max();
   int interrupts_ = 0;
   bool is_dismissed_ = false;
@@ -182,7 +182,7 @@ bool Supervisor::awaits_reader(int file) {
   for (;;) {
     std::array<pollfd, 2> files{pollfd{.fd = file, .events = POLLOUT, .revents = 0},
                                 pollfd{.fd = signals_.descriptor(), .events = POLLIN, .revents = 0}};
-    const bool hurries = is_unread_ || stage_ == Stage::killed;
+    const bool hurries = is_unread_ || stage_ == EndStage::killed;
     const int patience = hurries ? 0 : end_.forwarded_signal != 0 ? static_cast<int>(options_.reader.count()) : -1;
     const int found = poll(files.data(), files.size(), patience);
     if (found == 0) is_unread_ = true;
@@ -228,7 +228,7 @@ void Supervisor::forward(int number) {
   end_.interrupted = end_.interrupted || end_.first_failure < 0;
   interrupts_ += number == SIGINT ? 1 : 0;
   if (interrupts_ < 2) return send(number, false);
-  stage_ = Stage::killed;
+  stage_ = EndStage::killed;
   next_stage_ = SteadyTime::max();
   send(SIGKILL);
 }
@@ -263,7 +263,7 @@ void Supervisor::collect_ends() {
     if (waitid(P_PID, static_cast<id_t>(ranks_[i].process.pid), &about, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
     if (about.si_pid == 0) continue;
     const bool is_killed = about.si_code != CLD_EXITED;
-    if (is_killed && stage_ == Stage::all_well && !is_dismissed_ && ranks_[i].may_start_again()) {
+    if (is_killed && stage_ == EndStage::all_well && !is_dismissed_ && ranks_[i].may_start_again()) {
       replace(static_cast<int>(i), about.si_status);
       continue;
     }
@@ -284,9 +284,9 @@ void Supervisor::collect_ends() {
     if (go_on) report_lost_worker(rank);
     ends_others = ends_others || !go_on || end_.forwarded_signal != 0;
   }
-  if (!ends_others || stage_ != Stage::all_well) return;
+  if (!ends_others || stage_ != EndStage::all_well) return;
   note_stopped();
-  stage_ = Stage::own_error;
+  stage_ = EndStage::own_error;
   next_stage_ = std::chrono::steady_clock::now() + options_.own_error;
 }
 
@@ -320,8 +320,8 @@ void Supervisor::dismiss() {
 void Supervisor::escalate() {
   const auto now = std::chrono::steady_clock::now();
   if (now < next_stage_) return;
-  const bool ask = stage_ == Stage::own_error;
-  stage_ = ask ? Stage::terminated : Stage::killed;
+  const bool ask = stage_ == EndStage::own_error;
+  stage_ = ask ? EndStage::terminated : EndStage::killed;
   next_stage_ = ask ? now + options_.termination : SteadyTime::max();
   send(ask ? SIGTERM : SIGKILL);
 }

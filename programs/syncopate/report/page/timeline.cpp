@@ -137,13 +137,13 @@ std::size_t lane_for(const Span& span, std::vector<double>& lane_ends, double wh
 }
 
 /// Transfer of one bucket, or of its weights: the part that overlaps computing is plain, the exposed part hatched.
-struct Message {
+struct Transfer {
   const Span& span;
   std::string name, label;
   int bucket = -1;
 };
 
-void draw_message(Drawing& drawing, const Message& message, const record::Intervals& busy) {
+void draw_message(Drawing& drawing, const Transfer& message, const record::Intervals& busy) {
   const auto& [span, name, label, bucket] = message;
   const record::Interval whole{span.begin_s, span.end_s};
   const record::Intervals bare = record::without({whole}, busy);
@@ -163,7 +163,7 @@ void draw_message(Drawing& drawing, const Message& message, const record::Interv
 }
 
 /// The k-th message of its track; weights travel in the reverse order of gradients.
-Message message_of(const record::Run& run, const Span& span, std::size_t k, std::size_t of) {
+Transfer message_of(const record::Run& run, const Span& span, std::size_t k, std::size_t of) {
   if (of != run.buckets.size()) return {span, span.name, span.name, static_cast<int>(k)};
   const bool weights = span.track == "broadcast";
   const std::size_t bucket = weights ? of - 1 - k : k;

@@ -27,8 +27,8 @@ RankSummary summary_of(const RankRecord& rank) {
     total += step.step_s;
   }
   summary.wait_share = total > 0 ? waited / total : spread(rank, &Step::wait_share).median;
-  const bool told = rank.end && !std::isnan(rank.end->wire_bytes_per_step);
-  summary.wire_bytes = told ? rank.end->wire_bytes_per_step : spread(rank, &Step::wire_bytes).median;
+  const bool is_counted = rank.end && !std::isnan(rank.end->wire_bytes_per_step);
+  summary.wire_bytes = is_counted ? rank.end->wire_bytes_per_step : spread(rank, &Step::wire_bytes).median;
   summary.traced = !rank.spans.empty();
   if (summary.traced) summary.budget = budget_of(rank.spans);
   return summary;
@@ -131,12 +131,13 @@ void compare_replicas(const Run& run, Summary& summary) {
 }
 
 void outcome(const Run& run, Summary& summary) {
-  const auto teller = std::ranges::find_if(run.ranks, [](const RankRecord& rank) { return !rank.evaluations.empty(); });
-  if (teller != run.ranks.end()) {
-    const Evaluation& last = teller->evaluations.back();
+  const auto evaluator =
+      std::ranges::find_if(run.ranks, [](const RankRecord& rank) { return !rank.evaluations.empty(); });
+  if (evaluator != run.ranks.end()) {
+    const Evaluation& last = evaluator->evaluations.back();
     summary.accuracy = last.accuracy;
     summary.loss = last.loss;
-    if (!teller->steps.empty() && last.step < teller->steps.back().step) summary.evaluated_step = last.step;
+    if (!evaluator->steps.empty() && last.step < evaluator->steps.back().step) summary.evaluated_step = last.step;
   }
   summary.loss_is_evaluated = !std::isnan(summary.loss);
   const std::vector<Point> losses = over_steps(run, &Step::loss);

@@ -51,12 +51,12 @@ std::vector<std::string> TcpHost::gather(base::Time deadline) {
 /// Answers the callers by the error, one after the other with the descriptor that was kept for this.
 void TcpHost::turn_away(const std::string& why) {
   const std::string message = fmt::format("rank 0 at {} {}", address_, why);
-  const auto has_told = [](const auto& guest) { return guest.second.told; };
+  const auto has_asked = [](const auto& guest) { return guest.second.has_request; };
   reserve_ = {};
   std::size_t missing = texts_.size() - 1;
   for (base::Time end = now() + kFarewell; missing > 0 && now() < end;) {
     step(end);
-    if (guests_.empty() || !std::ranges::all_of(guests_, has_told)) continue;
+    if (guests_.empty() || !std::ranges::all_of(guests_, has_asked)) continue;
     missing -= std::min(missing, guests_.size());
     answer_all({.error_kind = ErrorKind::remote_failure, .error = message, .texts = {}});
     end = now() + kFarewell;
@@ -69,7 +69,7 @@ void TcpHost::step(base::Time deadline) {
     if (ready.key >= Acceptor::kFirstKey) {
       acceptor_.on_ready(ready);
     } else if (const auto guest = guests_.find(ready.key); guest != guests_.end()) {
-      hear(guest);
+      read_request(guest);
     }
   }
   acceptor_.expire(now());
@@ -88,7 +88,7 @@ void TcpHost::admit() {
   }
 }
 
-void TcpHost::hear(Guests::iterator entry) {
+void TcpHost::read_request(Guests::iterator entry) {
   Guest& guest = entry->second;
   std::vector<std::string> messages;
   bool alive = true;
@@ -104,14 +104,14 @@ void TcpHost::hear(Guests::iterator entry) {
 
 void TcpHost::accept_request(Guest& guest, const Request& request) {
   const int rank = guest.rank;
-  if (guest.told) throw Corrupt("a second request");
+  if (guest.has_request) throw Corrupt("a second request");
   if (request.size != me_.size)
     fail(ErrorKind::misuse,
          fmt::format("rank {} has a job of {} ranks, rank 0 one of {}", rank, request.size, me_.size));
   if (rank < 1 || rank >= me_.size)
     fail(ErrorKind::misuse, fmt::format("a process joined as rank {} of {}", rank, me_.size));
   const auto index = static_cast<std::size_t>(rank);
-  guest.told = true;
+  guest.has_request = true;
   if (present_[index]) fail(ErrorKind::misuse, fmt::format("two processes joined as rank {}", rank));
   texts_[index] = request.text;
   present_[index] = true;
@@ -123,7 +123,7 @@ void TcpHost::accept_request(Guest& guest, const Request& request) {
 /// A process that ended while it waited is missing again: a restarted one may take its place.
 void TcpHost::dismiss(Guests::iterator entry) {
   poller_.remove(entry->second.channel.socket());
-  if (entry->second.told) {
+  if (entry->second.has_request) {
     present_[static_cast<std::size_t>(entry->second.rank)] = false;
     --count_;
   }

@@ -21,13 +21,13 @@ class TcpHost final {
   struct Guest {
     socket::FramedChannel channel;
     int rank = -1;
-    bool told = false;  ///< its request has arrived
+    bool has_request = false;  ///< its request has arrived
   };
   using Guests = std::map<std::uint64_t, Guest>;
 
   void step(base::Time deadline);
   void admit();
-  void hear(Guests::iterator guest);
+  void read_request(Guests::iterator guest);
   void accept_request(Guest& guest, const Request& request);
   void dismiss(Guests::iterator guest);
   void answer_all(const Answer& answer);
