@@ -2,6 +2,7 @@
 #include "error.hpp"
 
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate::bind {
 
@@ -49,6 +50,8 @@ nb::object exception_object(const std::exception_ptr& thrown) try {
   std::rethrow_exception(thrown);
 } catch (const Error& error) {
   return object_of(error);
+} catch (const Thrown& error) {
+  return error.object();
 } catch (const std::exception& error) {
   return nb::borrow(PyExc_RuntimeError)(nb::str(error.what()));
 }

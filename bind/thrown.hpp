@@ -18,6 +18,7 @@ class Thrown final : public std::runtime_error {
   Thrown(const std::string& who, const nb::python_error& error);
   /// Sets Python's error indicator; with the GIL.
   void raise() const;
+  [[nodiscard]] const nb::object& object() const noexcept { return *raised_; }
 
  private:
   std::shared_ptr<nb::object> raised_;

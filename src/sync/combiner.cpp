@@ -1,17 +1,21 @@
 // The combiner: takes buckets that the caller has formed, in the caller's memory, through the flow of a step.
 #include "syncopate/combiner.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
-#include <deque>
 #include <map>
+#include <system_error>
 
+#include "base/clock.hpp"
 #include "base/env.hpp"
 #include "base/fork.hpp"
-#include "base/guarded.hpp"
 #include "base/require.hpp"
 #include "sync/flow.hpp"
+#include "sync/pipeline.hpp"
 #include "sync/planning/proposal.hpp"
+#include "syncopate/error.hpp"
 
 namespace syncopate {
 
@@ -45,43 +49,52 @@ class Combiner::Impl final {
   Impl(Group& group, std::vector<Gradient> gradients, const SynchronizerOptions& options)
       : flow_(group, gradients, options, sync::planning::compared_settings(group, gradients, options),
               sync::GradientMemory::caller),
-        is_combined_(gradients.size()) {
+        is_combined_(gradients.size()),
+        codes_apart_(codes() && !narrows()),
+        pipeline_({.encode = [this](auto& started) { encode(started); },
+                   .exchange = [this](auto& started) { exchange(started); },
+                   .decode = [this](auto& started) { decode(started); },
+                   .end =
+                       [](auto& started) {
+                         if (started.calls.ended) started.calls.ended(started.combined);
+                       },
+                   .failed = [this](const auto& error) { fail(error); }},
+                  codes_apart_ && flow_.options.code_ahead && base::processors() > 1) {
     if (communicates()) agree(group, gradients, options);
   }
 
   void combine(std::span<const PlacedGradient> bucket) {
-    if (bucket.empty()) return;
-    encode(bucket);
-    exchange();
-    decode();
+    wait();
+    sync::StartedBucket started{.gradients = {bucket.begin(), bucket.end()}, .calls = {}};
+    in_step([&] {
+      encode(started);
+      exchange(started);
+      decode(started);
+    });
   }
+  void start(std::vector<PlacedGradient> bucket, BucketCalls calls) try {
+    process_.require("a combiner");
+    pipeline_.add(std::make_unique<sync::StartedBucket>(sync::StartedBucket{std::move(bucket), std::move(calls)}));
+  } catch (const std::system_error& error) {
+    const std::string what =
+        fmt::format("rank {} cannot create a thread of the combiner: {}; raise the limit of threads",
+                    flow_.group.rank(), error.what());
+    fail(std::make_exception_ptr(SystemFailure(what, {.rank = flow_.group.rank()})));
+    throw SystemFailure(what, {.rank = flow_.group.rank()});
+  }
+  /// Returns whether all have ended, which they have without a deadline.
+  bool wait(base::Time deadline = base::kNever) {
+    process_.require("a combiner");
+    base::require(!is_own_thread(),
+                  "a call of a bucket uses its combiner; allowed there: start; other functions on another thread");
+    return pipeline_.wait(deadline);
+  }
+  /// Calls of buckets may still use the combiner.
+  void end() { pipeline_.wait(base::kNever); }
+  [[nodiscard]] bool is_own_thread() const noexcept { return pipeline_.is_own_thread(); }
+  /// A forked child has none of the threads.
+  [[nodiscard]] bool is_inherited() const noexcept { return process_.is_inherited(); }
 
-  void encode(std::span<const PlacedGradient> bucket) {
-    in_step([&] {
-      process_.require("a combiner");
-      base::require(!bucket.empty(), "a bucket is empty; allowed: one gradient or more");
-      place(bucket);
-      sync::Bucket& placed = placed_bucket(bucket);
-      if (!narrows()) sync::prepare(placed, flow_.context);
-      underway_.with([&](Underway& underway) { underway.encoded.push_back(&placed); });
-    });
-  }
-  void exchange() {
-    in_step([&] {
-      sync::Bucket& bucket = oldest(&Underway::encoded, "encoded");
-      if (narrows())
-        sync::run_bucket(bucket, flow_.context);
-      else
-        sync::combine(bucket, flow_.context);
-      underway_.with([&](Underway& underway) { underway.exchanged.push_back(&bucket); });
-    });
-  }
-  void decode() {
-    in_step([&] {
-      sync::Bucket& bucket = oldest(&Underway::exchanged, "exchanged");
-      if (!narrows()) sync::complete(bucket, flow_.context);
-    });
-  }
   [[nodiscard]] std::optional<DType> casts_to() const noexcept {
     if (narrows()) return std::nullopt;
     const std::optional<DType> type = flow_.codecs.front().codec->casts_to;
@@ -89,15 +102,9 @@ class Combiner::Impl final {
         std::ranges::all_of(flow_.codecs, [&](const auto& each) { return each.codec->casts_to == type; });
     return is_all ? type : std::nullopt;
   }
-  [[nodiscard]] bool codes_ahead() const noexcept {
-    const bool codes = std::ranges::any_of(flow_.codecs, [](const auto& each) { return each.codec->name != "none"; });
-    return flow_.options.code_ahead && codes && !narrows() && base::processors() > 1;
-  }
 
   void end_step() {
     base::require(!has_failed_, "this step failed, and its codec state was discarded; join another group");
-    base::require(underway_.with([](const Underway& each) { return each.encoded.empty() && each.exchanged.empty(); }),
-                  "a bucket of this step is not decoded yet; exchange and decode it first");
     for (std::size_t i = 0; i < is_combined_.size(); ++i)
       if (!is_combined_[i]) std::ranges::copy(flow_.state.kept(i), flow_.state.next(i).begin());
     flow_.end_step();
@@ -109,33 +116,62 @@ class Combiner::Impl final {
   void restore(const SavedCodecState& saved) { flow_.restore(saved); }
 
  private:
-  /// Buckets between two phases, in the order of `encode`.
-  struct Underway {
-    std::deque<sync::Bucket*> encoded, exchanged;
-  };
-
   [[nodiscard]] bool communicates() const { return flow_.exchange.name != "none"; }
-  /// Such an exchange communicates in every phase, so that all of them are the second one here.
+  /// Such an exchange communicates in every phase, so that all of them are one here.
   [[nodiscard]] bool narrows() const noexcept { return flow_.exchange.narrowing.has_value(); }
+  [[nodiscard]] bool codes() const noexcept {
+    return std::ranges::any_of(flow_.codecs, [](const auto& each) { return each.codec->name != "none"; });
+  }
 
-  /// The other ranks wait for this rank's part of a bucket and shall learn why it does not come.
+  // The phases, on the pipeline's threads or the caller's.
+
+  void encode(sync::StartedBucket& started) {
+    if (started.calls.arrive) started.calls.arrive();
+    if (started.gradients.empty()) return;
+    place(started.gradients);
+    started.bucket = &placed_bucket(started.gradients);
+    if (codes_apart_) timed(started, "encode", [&] { sync::prepare(*started.bucket, flow_.context); });
+  }
+  void exchange(sync::StartedBucket& started) {
+    if (started.bucket == nullptr) return;
+    timed(started, "exchange", [&] {
+      if (codes_apart_)
+        sync::combine(*started.bucket, flow_.context);
+      else
+        sync::run_bucket(*started.bucket, flow_.context);
+    });
+  }
+  void decode(sync::StartedBucket& started) {
+    if (codes_apart_ && started.bucket != nullptr)
+      timed(started, "decode", [&] { sync::complete(*started.bucket, flow_.context); });
+    if (started.calls.ends_step) end_step();
+  }
+  template <class Body>
+  static void timed(sync::StartedBucket& started, const char* phase, const Body& body) {
+    const auto now_s = [] { return base::seconds(base::SteadyClock().now().time_since_epoch()); };
+    const double begin_s = now_s();
+    body();
+    started.combined.phases.push_back({phase, begin_s, now_s()});
+  }
+
   template <class Body>
   void in_step(const Body& body) try {
     body();
-  } catch (const std::exception& error) {
-    has_failed_ = true;
-    if (communicates()) flow_.group.abort(error.what());
+  } catch (...) {
+    fail(std::current_exception());
     throw;
   }
-
-  sync::Bucket& oldest(std::deque<sync::Bucket*> Underway::*queue, const char* phase) {
-    return underway_.with([&](Underway& underway) -> sync::Bucket& {
-      auto& waiting = underway.*queue;
-      base::require(!waiting.empty(), "no bucket is {}; call the phases of a bucket in order", phase);
-      sync::Bucket& bucket = *waiting.front();
-      waiting.pop_front();
-      return bucket;
-    });
+  /// The other ranks wait for this rank's part of a bucket and shall learn why it does not come.
+  void fail(const std::exception_ptr& failure) noexcept {
+    has_failed_ = true;
+    if (!communicates()) return;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      flow_.group.abort(error.what());
+    } catch (...) {
+      flow_.group.abort("a bucket was not combined");
+    }
   }
 
   void place(std::span<const PlacedGradient> bucket) {
@@ -164,11 +200,13 @@ class Combiner::Impl final {
   }
 
   sync::Flow flow_;
+  // Used by the thread that encodes, and by the caller's while no bucket is under way.
   std::map<std::vector<std::size_t>, sync::Bucket> buckets_;  ///< by their gradients, in the order of their values
   std::vector<bool> is_combined_;                             ///< in this step
-  base::Guarded<Underway> underway_;
   std::atomic<bool> has_failed_ = false;
+  const bool codes_apart_;  ///< encoding and decoding need no other rank
   const base::OwnProcess process_;
+  sync::Pipeline pipeline_;  ///< last: its threads use the other members
 };
 
 Combiner::Combiner(Group& group, std::vector<Gradient> gradients, const CombinerOptions& options) try
@@ -176,16 +214,38 @@ Combiner::Combiner(Group& group, std::vector<Gradient> gradients, const Combiner
 } catch (const Misuse& misuse) {
   sync::planning::refuse(group, options.exchange, misuse);
 }
-Combiner::~Combiner() = default;
+Combiner::~Combiner() {
+  // In a forked child locks may be held and threads awaited that it does not have.
+  if (impl_->is_inherited())
+    static_cast<void>(impl_.release());
+  else
+    impl_->end();
+}
 void Combiner::combine(std::span<const PlacedGradient> bucket) { impl_->combine(bucket); }
-void Combiner::encode(std::span<const PlacedGradient> bucket) { impl_->encode(bucket); }
-void Combiner::exchange() { impl_->exchange(); }
-void Combiner::decode() { impl_->decode(); }
+void Combiner::start(std::vector<PlacedGradient> bucket, BucketCalls calls) {
+  impl_->start(std::move(bucket), std::move(calls));
+}
+void Combiner::wait() const { impl_->wait(); }
+bool Combiner::wait_for(std::chrono::milliseconds bound) const {
+  return impl_->wait(base::SteadyClock().now() + std::max(bound, std::chrono::milliseconds(0)));
+}
+bool Combiner::is_own_thread() const noexcept { return impl_->is_own_thread(); }
 std::optional<DType> Combiner::casts_to() const noexcept { return impl_->casts_to(); }
-bool Combiner::codes_ahead() const noexcept { return impl_->codes_ahead(); }
-void Combiner::end_step() { impl_->end_step(); }
-void Combiner::discard_step() { impl_->discard_step(); }
-SavedCodecState Combiner::save() const { return impl_->save(); }
-void Combiner::restore(const SavedCodecState& saved) { impl_->restore(saved); }
+void Combiner::end_step() {
+  impl_->wait();
+  impl_->end_step();
+}
+void Combiner::discard_step() {
+  impl_->wait();
+  impl_->discard_step();
+}
+SavedCodecState Combiner::save() const {
+  impl_->wait();
+  return impl_->save();
+}
+void Combiner::restore(const SavedCodecState& saved) {
+  impl_->wait();
+  impl_->restore(saved);
+}
 
 }  // namespace syncopate

@@ -11,6 +11,8 @@ WAITS = {
     "work": ("pass", "work = group.start('allreduce', data)", "work.wait()"),
     "bounded work": ("pass", "work = group.start('allreduce', data)", "work.wait_for(60)"),
     "collective behind a started one": ("pass", "group.start('barrier')", "group.allreduce(data)"),
+    "combiner": ("combiner = syncopate.Combiner(group, [syncopate.Gradient('w', 3, 'f64')])",
+                 "combiner.start([(0, data)], lambda *_: None)", "combiner.wait()"),
     "synchronizer": (SYNCHRONIZER, "averages.ready(0)", "averages.wait()"),
 }
 # The second thread gets the GIL when the first lets go of it, and that is in its wait.

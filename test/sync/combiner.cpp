@@ -7,7 +7,7 @@
 #include <array>
 #include <functional>
 #include <semaphore>
-#include <thread>
+#include <stdexcept>
 
 #include "ranks.hpp"
 #include "sync/sample_codecs.hpp"
@@ -96,61 +96,225 @@ TEST(Combiner, HasTheBitsOfASynchronizerWhileMemoryAndBucketsChange) {
     });
 }
 
-/// One step with every bucket in another phase: a thread exchanges while this one encodes and decodes.
-void combine_on_two_threads(Combiner& combiner, Foreign& memory) {
-  std::counting_semaphore<5> encoded(0), exchanged(0);
-  std::jthread exchanging([&] {
-    for (std::size_t i = 0; i < kForeignModel.size(); ++i) {
-      encoded.acquire();
-      combiner.exchange();
-      exchanged.release();
-    }
-  });
-  for (std::size_t i = 0; i < kForeignModel.size(); ++i) {
-    const PlacedGradient placed{i, memory.of(i)};
-    combiner.encode(std::span(&placed, 1));
-    encoded.release();
-  }
-  for (std::size_t i = 0; i < kForeignModel.size(); ++i) {
-    exchanged.acquire();
-    combiner.decode();
-  }
-  combiner.end_step();
+/// A step of one gradient in each bucket, which are all under way at the same time.
+void start_step(Combiner& combiner, Foreign& memory) {
+  for (std::size_t i = 0; i < kForeignModel.size(); ++i)
+    combiner.start({{i, memory.of(i)}}, {.ends_step = i + 1 == kForeignModel.size()});
 }
 
-TEST(Combiner, HasTheSameBitsWhenTwoThreadsShareThePhases) {
-  for (const auto& [codec, exchange] :
-       {std::pair{"topk:0.05", "allreduce"}, {"low_rank:2", "allreduce"}, {"fp16", "hierarchical"}})
+TEST(Combiner, HasTheSameBitsWhenBucketsAreStarted) {
+  for (const auto& [codec, exchange] : {std::pair{"none", "allreduce"},
+                                        {"topk:0.05", "allreduce"},
+                                        {"low_rank:2", "allreduce"},
+                                        {"fp16", "hierarchical"}})
     test::on_groups(2, [&](Group& group) {
       const CombinerOptions options{.coding = {.codec = codec, .dense_below = 64}, .exchange = exchange};
-      Combiner one(group, kForeignModel, options), two(group, kForeignModel, options);
-      Foreign memory({0, 1, 2, 3, 4}, 0), same({0, 1, 2, 3, 4}, 0);
+      auto own = group.split(0, group.rank());
+      Combiner one(group, kForeignModel, options), two(*own, kForeignModel, options);
+      std::vector<Foreign> memories(3, Foreign({0, 1, 2, 3, 4}, 0));
       for (int step = 0; step < 3; ++step) {
+        Foreign& same = memories[static_cast<std::size_t>(step)];
+        same.write(group.rank(), step);
+        start_step(two, same);  // while the steps before are under way
+      }
+      two.wait();
+      for (int step = 0; step < 3; ++step) {
+        Foreign memory({0, 1, 2, 3, 4}, 0);
         memory.write(group.rank(), step);
         memory.combine(one, 1);
-        same.write(group.rank(), step);
-        combine_on_two_threads(two, same);
         for (std::size_t i = 0; i < kForeignModel.size(); ++i)
-          ASSERT_TRUE(std::ranges::equal(memory.of(i), same.of(i))) << codec << ", step " << step << ", gradient " << i;
+          ASSERT_TRUE(std::ranges::equal(memory.of(i), memories[static_cast<std::size_t>(step)].of(i)))
+              << codec << ", step " << step << ", gradient " << i;
       }
     });
 }
 
-TEST(Combiner, PhasesOfABucketComeInOrder) {
-  std::vector<float> values(128);
-  const PlacedGradient last{4, std::span(values)};
-  const auto refused = [&](const std::function<void(Combiner&)>& use) {
+/// Buckets of one gradient each, on one rank: what their calls saw, in order.
+class Started {
+ public:
+  explicit Started(Combiner& combiner) : combiner_(combiner) { memory_.write(0, 0); }
+  void start(std::size_t i, std::function<void()> arrive = {}, std::function<void()> then = {}) {
+    combiner_.start({{i, memory_.of(i)}}, {.arrive = std::move(arrive), .ended = [this, i, then](const auto& bucket) {
+                                             ended_.push_back(i);
+                                             errors_.push_back(bucket.error);
+                                             if (then) then();
+                                           }});
+  }
+  Foreign& memory() { return memory_; }
+  /// After `wait`.
+  [[nodiscard]] const std::vector<std::size_t>& ended() const { return ended_; }
+  [[nodiscard]] const std::vector<std::exception_ptr>& errors() const { return errors_; }
+
+ private:
+  Combiner& combiner_;
+  Foreign memory_{{0, 1, 2, 3, 4}, 0};
+  std::vector<std::size_t> ended_;
+  std::vector<std::exception_ptr> errors_;
+};
+
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    if (error) std::rethrow_exception(error);
+  } catch (const std::exception& raised) {
+    return raised.what();
+  }
+  return {};
+}
+
+/// Topk is encoded on another thread than exchanged where there are two processors, and none is not.
+void with_combiners(const std::function<void(Combiner&)>& body) {
+  for (const char* codec : {"none", "topk:0.05"})
     test::on_groups(1, [&](Group& group) {
-      Combiner combiner(group, kForeignModel, {});
-      combiner.encode(std::span(&last, 1));
-      EXPECT_THROW(use(combiner), Misuse);
+      Combiner combiner(group, kForeignModel, {.coding = coding(codec)});
+      body(combiner);
     });
-  };
-  refused([](Combiner& combiner) { combiner.decode(); });
-  refused([](Combiner& combiner) { combiner.end_step(); });
-  refused([](Combiner& combiner) {
-    combiner.exchange();
-    combiner.exchange();
+}
+
+TEST(Combiner, BucketsEndInTheOrderInWhichTheyWereStarted) {
+  with_combiners([](Combiner& combiner) {
+    Started started(combiner);
+    for (const std::size_t i : {3, 0, 4, 1, 2}) started.start(i);
+    combiner.wait();
+    EXPECT_EQ(started.ended(), (std::vector<std::size_t>{3, 0, 4, 1, 2}));
+    for (const auto& error : started.errors()) EXPECT_EQ(text_of(error), "");
+    combiner.end_step();
+  });
+}
+
+TEST(Combiner, PhasesOfABucketFollowEachOther) {
+  with_combiners([](Combiner& combiner) {
+    std::vector<CombinedBucket> ended;
+    const BucketCalls calls{.ended = [&](const CombinedBucket& bucket) { ended.push_back(bucket); }};
+    Foreign memory({0, 1, 2, 3, 4}, 0);
+    memory.write(0, 0);
+    combiner.start({{2, memory.of(2)}}, calls);
+    combiner.start({}, calls);
+    combiner.wait();
+    ASSERT_EQ(ended.size(), 2U);
+    EXPECT_TRUE(ended[1].phases.empty());
+    double before_s = 0;
+    std::string names;
+    for (const auto& [name, begin_s, end_s] : ended[0].phases) {
+      EXPECT_LE(before_s, begin_s);
+      EXPECT_LE(begin_s, end_s);
+      before_s = end_s;
+      names += name;
+    }
+    EXPECT_TRUE(names == "exchange" || names == "encodeexchangedecode") << names;
+  });
+}
+
+TEST(Combiner, NothingReadsGradientsBeforeTheyArrive) {
+  with_combiners([](Combiner& combiner) {
+    Started started(combiner);
+    Foreign wanted({0, 1, 2, 3, 4}, 0);
+    wanted.write(0, 1);
+    std::binary_semaphore has_started(0);
+    started.start(1, [&] {
+      has_started.acquire();
+      started.memory().write(0, 1);
+    });
+    has_started.release();
+    combiner.wait();
+    EXPECT_TRUE(std::ranges::equal(started.memory().of(1), wanted.of(1)));
+  });
+}
+
+TEST(Combiner, AfterAnErrorAllThatFollowsEndsWithIt) {
+  with_combiners([](Combiner& combiner) {
+    Started started(combiner);
+    bool has_arrived = false;
+    started.start(0);
+    combiner.wait();
+    started.start(1, [] { throw std::runtime_error("the copy is lost"); });
+    started.start(2, [&] { has_arrived = true; });
+    combiner.wait();
+    started.start(3);
+    combiner.wait();
+    EXPECT_EQ(started.ended(), (std::vector<std::size_t>{0, 1, 2, 3}));
+    std::vector<std::string> texts;
+    for (const auto& error : started.errors()) texts.push_back(text_of(error));
+    EXPECT_EQ(texts, (std::vector<std::string>{"", "the copy is lost", "the copy is lost", "the copy is lost"}));
+    EXPECT_FALSE(has_arrived);
+    EXPECT_THROW(combiner.end_step(), Misuse);
+  });
+}
+
+TEST(Combiner, WhatACallThrowsIsAnErrorOfTheNextBuckets) {
+  with_combiners([](Combiner& combiner) {
+    Started started(combiner);
+    started.start(0, {}, [] { throw std::runtime_error("the callback fails"); });
+    combiner.wait();
+    started.start(1);
+    combiner.wait();
+    ASSERT_EQ(started.errors().size(), 2U);
+    EXPECT_EQ(text_of(started.errors()[0]), "");
+    EXPECT_EQ(text_of(started.errors()[1]), "the callback fails");
+  });
+}
+
+TEST(Combiner, OtherRanksLearnOfAnErrorInACall) {
+  std::binary_semaphore has_rank_0(0);
+  test::on_groups(2, [&](Group& group) {
+    Combiner combiner(group, kForeignModel, {.coding = coding("topk:0.05")});
+    if (group.rank() == 0) has_rank_0.release();
+    Foreign memory({0, 1, 2, 3, 4}, 0);
+    memory.write(group.rank(), 0);
+    std::string text;
+    const auto arrive = [&] {
+      if (group.rank() == 0) return;
+      has_rank_0.acquire();
+      throw std::runtime_error("the copy is lost");
+    };
+    combiner.start({{2, memory.of(2)}},
+                   {.arrive = arrive, .ended = [&](const auto& bucket) { text = text_of(bucket.error); }});
+    combiner.wait();
+    EXPECT_NE(text.find("the copy is lost"), std::string::npos) << text;
+  });
+}
+
+TEST(Combiner, EndsBucketsThatAreUnderWayWhenItIsDestroyed) {
+  test::on_groups(2, [](Group& group) {
+    Foreign memory({0, 1, 2, 3, 4}, 0), wanted({0, 1, 2, 3, 4}, 0);
+    const CombinerOptions options{.coding = coding("topk:0.05")};
+    memory.write(group.rank(), 0);
+    wanted.write(group.rank(), 0);
+    std::size_t ended = 0;
+    {
+      Combiner combiner(group, kForeignModel, options);
+      std::binary_semaphore has_started(0);
+      for (std::size_t i = 0; i < kForeignModel.size(); ++i)
+        combiner.start({{i, memory.of(i)}}, {.arrive =
+                                                 [&, i] {
+                                                   if (i == 0) has_started.acquire();
+                                                 },
+                                             .ended = [&](const auto& bucket) { ended += bucket.error ? 0 : 1; }});
+      has_started.release();
+    }
+    EXPECT_EQ(ended, kForeignModel.size());
+    Combiner other(group, kForeignModel, options);
+    wanted.combine(other, 1);
+    for (std::size_t i = 0; i < kForeignModel.size(); ++i)
+      EXPECT_TRUE(std::ranges::equal(memory.of(i), wanted.of(i))) << i;
+  });
+}
+
+TEST(Combiner, CallsMayStartBucketsAndNothingElse) {
+  with_combiners([](Combiner& combiner) {
+    Started started(combiner);
+    bool is_refused = false, is_own = false;
+    started.start(0, {}, [&] {
+      is_own = combiner.is_own_thread();
+      try {
+        combiner.end_step();
+      } catch (const Misuse&) {
+        is_refused = true;
+      }
+      started.start(1);
+    });
+    combiner.wait();
+    EXPECT_TRUE(is_refused && is_own && !combiner.is_own_thread());
+    EXPECT_EQ(started.ended(), (std::vector<std::size_t>{0, 1}));
   });
 }
 

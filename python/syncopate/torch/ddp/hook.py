@@ -1,10 +1,9 @@
 """The communication hook for DistributedDataParallel: any codec with feedback, on DDP's own buckets in place."""
 
-import contextlib
 import os
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 
@@ -24,7 +23,7 @@ class _Bucket:
     placed: list
     buffer: torch.Tensor
     is_last: bool
-    spans: list = field(default_factory=list)  # (phase, begin, end), in seconds of time.perf_counter, or a Copy
+    spans: list = field(default_factory=list)  # (phase, begin, end), in seconds of time.perf_counter, or a Copy; set when it has ended
     error: Exception | None = None
     copy_s = 0.0  # seconds of the copy from a device to the CPU
 
@@ -51,13 +50,6 @@ class _Bucket:
     def arrive(self, ready_s):
         """Return when `placed` has the gradients: when that was."""
         return ready_s
-
-    def carry_out(self, phase, call, *arguments):
-        """Call it, and note its time."""
-        if self.placed:
-            begin = time.perf_counter()
-            call(*arguments)
-            self.spans.append((phase, begin, time.perf_counter()))
 
     def observed(self):
         """Its spans, to which those that begin later are added."""
@@ -117,12 +109,11 @@ class HookState:
         self.coding, self._timeout_s, self._at_least = codec_choice.known(coding), timeout_s, at_least
         self._gain = codec_choice.required_gain(self.coding.get("codec", "none"), at_least)
         self._model = self._process_group = self._group = self._combiner = self._saved = None
-        self._is_closed, self._process, self._failure = False, os.getpid(), None
+        self._is_closed, self._process = False, os.getpid()
         self._has_ended_step = False  # with the present combiner
-        self._thread = self._exchanging = None  # the first also encodes and decodes while the second exchanges
         self.choice, self.timeline, self._copies = None, codec_choice.Timeline(), []
         self._lanes = {}  # by device
-        self.observer = None  # called with the parameters of each combined bucket and its spans, on another thread
+        self.observer = None  # called with the parameters of each combined bucket and its spans, on a thread of the combiner
         if model is not None:
             self.attach(model, process_group)
 
@@ -163,27 +154,31 @@ class HookState:
         """This rank's state after the last step, for a checkpoint of this rank's own."""
         if self._is_closed:
             raise syncopate.Misuse("this state was closed; save it before close()")
-        choice, saved = self._kept() if self._combiner is None else self._thread.submit(self._kept).result()
-        return {"coding": self._compared(), "choice": choice and vars(choice), "saved": saved}
+        self._wait()
+        saved = self._saved if self._combiner is None else self._save()
+        return {"coding": self._compared(), "choice": self.choice and vars(self.choice), "saved": saved}
+
+    def _save(self):
+        return self._combiner.save()
+
+    def _wait(self):
+        """Return when no bucket is under way: the last one of a step may choose a codec."""
+        if self._combiner is not None:
+            self._combiner.wait()
 
     def _compared(self):
         """The coding without the objects of its catalogue, whose names it has."""
         return {name: value for name, value in self.coding.items() if name != "catalogue"}
-
-    def _kept(self):
-        return self.choice, self._saved if self._combiner is None else self._save()
-
-    def _save(self):
-        return self._combiner.save()
 
     def load_state_dict(self, state):
         """Load what `state_dict()` gave on this rank; the coding and the number of ranks must be the same."""
         if state["coding"] != self._compared():
             raise syncopate.Misuse(f"the saved state is of {state['coding']}; this one is of {self._compared()}")
         self._require_own(state["saved"])
+        self._wait()
         self._take(state)
         if self._combiner is not None:
-            self._thread.submit(self._make_combiner).result()
+            self._make_combiner()
 
     def _require_own(self, saved):
         """Raise Misuse for another rank's state: it would count twice, and this rank's would be lost."""
@@ -222,9 +217,7 @@ class HookState:
         """
         if self._combiner is None:
             raise syncopate.Misuse("there is no step to discard; allowed: once after each step")
-        self._thread.submit(self._discard_step).result()
-
-    def _discard_step(self):
+        self._wait()
         if self._has_ended_step:  # otherwise "auto" has just chosen a codec, which has no state yet
             self._combiner.discard_step()
 
@@ -234,26 +227,27 @@ class HookState:
             return
         self._is_closed = True
         if self._combiner is not None:
-            self._thread.submit(lambda: None).result()  # what is encoded has been given to the second thread
-            self._exchanging.shutdown()
-            self._thread.shutdown()
             self._combiner.close()
         if self._group is not None:
             self._group.close()
 
     def combine(self, bucket):
         """Start averaging a bucket of DDP's; a future of its memory."""
+        return self._started(bucket).future
+
+    def _started(self, bucket):
+        """The bucket of DDP's, which is under way."""
         self._require_use()
         return self._averaged(bucket.index(), self._given(bucket), bucket.buffer(), bucket.is_last())
 
     def _require_use(self):
-        """Raise Misuse if this state cannot average; make what the first bucket needs."""
+        """Make the combiner if there is none. Raises Misuse where this state cannot be used."""
         if self._is_closed:
             raise syncopate.Misuse("this state was closed; make another HookState, and register its hook")
         if os.getpid() != self._process:
             raise syncopate.Misuse("this state is used in a process that was forked from the one that made it, and has no connection to other "
                                    "ranks; allowed there: the module that DistributedDataParallel wraps")
-        if self._thread is None:
+        if self._combiner is None:
             self._begin()
 
     def _given(self, bucket):
@@ -262,10 +256,16 @@ class HookState:
                 for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True) if parameter.numel() > 0]
 
     def _averaged(self, number, placed, buffer, is_last):
-        """Start averaging these (index, gradient) in their memory, the buffer; a future of it. number: for pinned memory of its own."""
+        """Start averaging these (index, gradient) in their memory, the buffer: a bucket under way. number: for pinned memory of its own."""
+        ready_s = time.perf_counter()
         under_way = _Bucket(placed, buffer, is_last) if buffer.is_cpu else self._staged(number, placed, buffer, is_last)
-        self._thread.submit(in_callers_modes(self._carry_out), under_way, time.perf_counter())
-        return under_way.future
+        arrive = None
+        if buffer.is_cpu and not self._is_choosing():
+            self.timeline.bucket(ready_s, buffer.nbytes)
+        else:
+            arrive = in_callers_modes(partial(self._arrive, under_way, ready_s))
+        self._combiner.start(under_way.placed, in_callers_modes(partial(self._end, under_way)), arrive=arrive, ends_step=under_way.is_last)
+        return under_way
 
     def _staged(self, number, placed, buffer, is_last):
         """The bucket of a device: the same pairs in pinned memory, to which they are copied."""
@@ -288,8 +288,6 @@ class HookState:
         if self._model is None:
             raise syncopate.Misuse("this state has no model; call attach(model) after loading it")
         self._make_combiner()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="syncopate hook")
-        self._exchanging = ThreadPoolExecutor(1, thread_name_prefix="syncopate exchange")
 
     def _make_combiner(self):
         """Begin with the codec that is given or chosen, in the state that was saved."""
@@ -302,66 +300,39 @@ class HookState:
         self._combiner = syncopate.Combiner(self.group, self._gradients, weights=self._weights, **coding)
         self._has_ended_step = False
         if self._saved is not None:
-            codec, steps, rank, ranks, *_, gradients = self._saved
-            self._combiner.restore(codec, steps, rank, ranks, gradients)
+            self._combiner.restore(*self._saved)
 
     def _candidates(self):
         return codec_choice.candidates(self.coding.get("codec", "none"))
 
-    def _carry_out(self, bucket, ready_s):
-        with self._errors_to(bucket):
-            if self._failure is not None:
-                raise self._failure
-            ready_s = bucket.arrive(ready_s)
-            if self._is_choosing():
-                self._copies.append([(i, gradient.clone()) for i, gradient in bucket.placed])
-            self.timeline.bucket(ready_s, bucket.buffer.nbytes)
-            if self._combiner.codes_ahead:
-                bucket.carry_out("encode", self._combiner.encode, bucket.placed)
-                self._exchanging.submit(in_callers_modes(self._exchange), bucket)
-            else:
-                bucket.carry_out("exchange", self._combiner.combine, bucket.placed)
-                self._end(bucket)
-
-    @contextlib.contextmanager
-    def _errors_to(self, bucket):
-        """The backward pass raises them, and so does every later one: a step that failed cannot be repeated."""
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001 (every error belongs to the bucket's future)
-            self._fail(error)
-            bucket.end(error)
-
-    def _fail(self, error):
-        self._failure = self._failure or error
-        self._spread(error)
-
-    def _spread(self, error):
-        if self._lanes:
-            self.group.abort(str(error))  # other ranks do not know of an error of this device
-
-    def _exchange(self, bucket):
-        with self._errors_to(bucket):
-            bucket.carry_out("exchange", self._combiner.exchange)
-            self._thread.submit(in_callers_modes(self._decode), bucket)
-
-    def _decode(self, bucket):
-        with self._errors_to(bucket):
-            bucket.carry_out("decode", self._combiner.decode)
-            self._end(bucket)
-
-    def _end(self, bucket):
-        if self.observer is not None and bucket.placed:
-            self.observer([self._parameters[i] for i, _ in bucket.placed], bucket.observed())
-        if bucket.is_last:
-            self._end_step(bucket.copy_s)
-        bucket.end()
-
     def _is_choosing(self):
         return self.choice is None and bool(self._candidates())
 
-    def _end_step(self, copy_s):
-        self._combiner.end_step()
+    # Calls of a bucket, on a thread of the combiner. An error of theirs is one of the combiner, which reports it to the other ranks. The
+    # backward pass raises it, and so does every later one: a step that failed cannot be repeated.
+
+    def _arrive(self, bucket, ready_s):
+        ready_s = bucket.arrive(ready_s)
+        if self._is_choosing():
+            self._copies.append([(i, gradient.clone()) for i, gradient in bucket.placed])
+        self.timeline.bucket(ready_s, bucket.buffer.nbytes)
+
+    def _end(self, bucket, error, phases):
+        if error is not None:
+            bucket.end(error)
+            return
+        try:
+            bucket.spans = phases
+            if self.observer is not None and bucket.placed:
+                self.observer([self._parameters[i] for i, _ in bucket.placed], bucket.observed())
+            if bucket.is_last:
+                self._step_ended(bucket.copy_s)
+            bucket.end()
+        except Exception as failure:
+            bucket.end(failure)
+            raise
+
+    def _step_ended(self, copy_s):
         self._has_ended_step = True
         self.timeline.end_step()
         if self._is_choosing() and self.timeline.is_complete:

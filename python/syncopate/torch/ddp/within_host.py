@@ -102,6 +102,7 @@ class WithinHostState(HookState):
         self._local = None  # the thread that waits for the process group
         self._waiting, self._is_reduced = [], False  # of this step, on that thread: averaged buckets; whether all were reduced
         self._is_finite = True  # all averages of this step on this rank
+        self._failure = None  # the first one
         self._streams = {}  # by device: what follows the process group's collectives
         super().__init__(model, process_group, **options)
 
@@ -160,11 +161,10 @@ class WithinHostState(HookState):
         super()._begin()
         self._local = ThreadPoolExecutor(1, thread_name_prefix="syncopate host")
 
-    def combine(self, bucket):
-        """Start averaging a bucket of DDP's; a future of its memory."""
+    def _started(self, bucket):
         self._require_use()
         if self.parts == 1:
-            return super().combine(bucket)
+            return super()._started(bucket)
         under_way = self._divided(bucket)
         if self._failure is None:
             try:
@@ -172,7 +172,7 @@ class WithinHostState(HookState):
             except Exception as error:  # noqa: BLE001 (every error belongs to the bucket's future)
                 self._fail(error)
         self._local.submit(in_callers_modes(self._reduced), under_way)
-        return under_way.future
+        return under_way
 
     def _divided(self, bucket):
         """The bucket's shards; memory for this rank's is not written yet."""
@@ -204,7 +204,7 @@ class WithinHostState(HookState):
             (work, padded), bucket.reducing = bucket.reducing, None
             with self._in_stream(bucket, padded, bucket.shard):
                 work.wait()
-                averaged = self._averaged(bucket.number, bucket.placed, bucket.shard, bucket.is_last) if self._hosts.hosts > 1 else None
+                averaged = self._averaged(bucket.number, bucket.placed, bucket.shard, bucket.is_last).future if self._hosts.hosts > 1 else None
             gather = in_callers_modes(self._gather)
             if averaged is None:
                 self._waiting.append((gather, bucket, None))
@@ -254,10 +254,10 @@ class WithinHostState(HookState):
         if is_finite and faults.item():
             self.discard_step()
 
-    def _end(self, bucket):
-        if self.coding.get("codec", "none") != "none":
+    def _end(self, bucket, error, phases):
+        if error is None and self.coding.get("codec", "none") != "none":
             self._is_finite = self._is_finite and all(bool(values.isfinite().all()) for _, values in bucket.placed)
-        super()._end(bucket)
+        super()._end(bucket, error, phases)
 
     @contextlib.contextmanager
     def _in_stream(self, bucket, *used):
@@ -273,12 +273,22 @@ class WithinHostState(HookState):
         with self._streams[device]:
             yield
 
+    @contextlib.contextmanager
+    def _errors_to(self, bucket):
+        """The backward pass raises them, and so does every later one: a step that failed cannot be repeated."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 (every error belongs to the bucket's future)
+            self._fail(error)
+            bucket.end(error)
+
+    def _fail(self, error):
+        self._failure = self._failure or error
+        self._hosts.abort(str(error))
+
     def _raise_failure(self):
         if self._failure is not None:
             raise self._failure
-
-    def _spread(self, error):
-        self._hosts.abort(str(error))
 
     def close(self):
         """Leave the groups of this state, on every rank; buckets that are under way end first, and none may follow."""
