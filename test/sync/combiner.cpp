@@ -205,18 +205,18 @@ TEST(Combiner, PhasesOfABucketFollowEachOther) {
 }
 
 TEST(Combiner, NothingReadsGradientsBeforeTheyArrive) {
-  with_combiners([](Combiner& combiner) {
-    Started started(combiner);
-    Foreign wanted({0, 1, 2, 3, 4}, 0);
-    wanted.write(0, 1);
+  test::on_groups(2, [](Group& group) {
+    Combiner combiner(group, kForeignModel, {});
+    std::vector<float> values(128);
     std::binary_semaphore has_started(0);
-    started.start(1, [&] {
+    const auto arrive = [&] {
       has_started.acquire();
-      started.memory().write(0, 1);
-    });
+      std::ranges::fill(values, static_cast<float>(group.rank()));
+    };
+    combiner.start({{4, std::span(values)}}, {.arrive = arrive});
     has_started.release();
     combiner.wait();
-    EXPECT_TRUE(std::ranges::equal(started.memory().of(1), wanted.of(1)));
+    EXPECT_EQ(values, std::vector<float>(128, 0.5F));
   });
 }
 
