@@ -8,7 +8,6 @@ import warnings
 from unittest import mock
 
 import torch
-import torch._dynamo
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as Plain
@@ -206,27 +205,6 @@ def warns_on_a_fast_network(rank):
     return wrong
 
 
-def compiles(rank):
-    """torch.compile, of the module or of the whole, divides it as DDP; buckets of the network and of the user may be small."""
-    wrong = []
-    for codec, options in (("none", {}), ("topk:0.1", {"bucket_cap_mb": 0.02})):
-        graphs = []
-
-        def backend(graph, _, graphs=graphs):
-            graphs.append(graph)
-            return graph
-
-        with mock.patch.object(codec_choice, "law", lambda *_, **__: codec_choice.Law(1e-4, 1e-8)):
-            plain = DistributedDataParallel(Crossed(), codec=codec, **options)
-            inner = DistributedDataParallel(torch.compile(Crossed(), backend=backend), codec=codec, **options)
-            outer = torch.compile(DistributedDataParallel(Crossed(), codec=codec, **options), backend=backend)
-        for net in (plain, inner, outer):
-            torch._dynamo.reset()
-            train(net, rank, range(3))
-        wrong += [] if bits(inner) == bits(outer) == bits(plain) and len(graphs) >= 4 else [f"{codec}: {len(graphs)} graphs"]
-    return wrong
-
-
 def refuses_unknown_codecs(rank):
     """A codec of `auto` is refused by the constructor, with the names that are allowed."""
     for codec in ("zip", "auto:zip+none", "auto:"):
@@ -269,7 +247,7 @@ def everything(rank, size, store):
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
     wrong = {claim.__name__: claim(rank) for claim in (same_bits_as_plain_ddp, buckets_of_the_network, buckets_of_a_plan,
                                                        buckets_of_a_measured_plan, profiled_together, chooses_after_some_steps, uses_what_it_chose,
-                                                       chooses_by_the_share_that_is_demanded, warns_on_a_fast_network, compiles,
+                                                       chooses_by_the_share_that_is_demanded, warns_on_a_fast_network,
                                                        refuses_unknown_codecs)}
     wrong["goes on"] = goes_on_in_a_new_process_group(rank, size, store)
     dist.destroy_process_group()

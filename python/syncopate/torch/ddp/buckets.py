@@ -26,12 +26,12 @@ class Measuring:
 def sizes(group, law, module, measuring, *, is_rebuilt):
     """Options of torch's DistributedDataParallel in MiB, equal on all ranks: `bucket_cap_mb_list`, or else `bucket_cap_mb`.
 
-    law: of the exchange. measuring: None for equal sizes, which are also what torch before 2.11 and a model with several types
-    of parameters get, because torch forms the buckets of each type by themselves. is_rebuilt: DDP forms its buckets again after
-    the first step, in the order in which gradients arrive; otherwise they stay in the model's order.
+    law: of the exchange. measuring: None for equal sizes, which are also what torch before 2.11, its reducer in Python, and a model
+    with several types of parameters get, because torch forms the buckets of each type by themselves. is_rebuilt: DDP forms its
+    buckets again after the first step, in the order in which gradients arrive; otherwise they stay in the model's order.
     """
     trained = parameters.trained(module)
-    if measuring is None or not ACCEPTS_LIST or len({parameter.dtype for _, parameter in trained}) > 1:
+    if measuring is None or not ACCEPTS_LIST or _is_reducer_in_python() or len({parameter.dtype for _, parameter in trained}) > 1:
         total = sum(parameter.numel() * parameter.element_size() for _, parameter in trained)
         return {"bucket_cap_mb": law.bucket_bytes(total) / (1 << 20)}
     measured = planning.profile(module, measuring.sample, loss=measuring.loss)
@@ -40,6 +40,11 @@ def sizes(group, law, module, measuring, *, is_rebuilt):
     if group.rank == 0:
         _log.info("buckets of policy %s: %s MiB", measuring.policy, ", ".join(f"{cap:.3g}" for cap in caps))
     return {"bucket_cap_mb_list": caps if is_rebuilt else caps[::-1]}  # DDP forms its first buckets from the first layer on
+
+
+def _is_reducer_in_python():
+    """Whether DDP will call the hook for each gradient; it forms no buckets then, and takes no list."""
+    return torch._dynamo.config.optimize_ddp == "python_reducer"
 
 
 def _cluster(group, law, profile):

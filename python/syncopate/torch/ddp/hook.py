@@ -8,9 +8,11 @@ from functools import partial
 import torch
 
 import syncopate
+from syncopate.torch.ddp.one_by_one import OneByOne
 from syncopate.torch.device.lane import Crossing, Lane
 from syncopate.torch.device.thread_modes import in_callers_modes
 from syncopate.torch.shared import codec_choice, errors, parameters, rendezvous
+from syncopate.torch.shared.untraced import untraced
 
 
 @dataclass
@@ -126,6 +128,7 @@ class HookState:
         named = parameters.trained(model)
         self._parameters = [parameter for _, parameter in named]
         self._index = {parameter: i for i, parameter in enumerate(self._parameters)}
+        self._one_by_one = OneByOne(self._parameters)
         self._gradients, self._weights = parameters.gradients(named), parameters.weights(named)
         codec_choice.require_codecs(self._gradients, self._weights, self.coding)
 
@@ -234,6 +237,14 @@ class HookState:
     def combine(self, bucket):
         """Start averaging a bucket of DDP's; a future of its memory."""
         return self._started(bucket).future
+
+    def combine_at_once(self, gradient, parameter):
+        """Return when the gradient is the average; for the reducer in Python, which goes on with it."""
+        started = self._started(self._one_by_one.bucket(gradient, parameter))
+        started.future.wait()
+        if started.error is not None:
+            raise started.error  # a compiled backward pass has no end at which the future could raise it
+        return gradient
 
     def _started(self, bucket):
         """The bucket of DDP's, which is under way."""
@@ -353,6 +364,7 @@ class HookState:
         self._make_combiner()
 
 
+@untraced
 def hook(state, bucket):
     """For `ddp.register_comm_hook(state, hook)`, with a HookState."""
-    return state.combine(bucket)
+    return state.combine_at_once(*bucket) if isinstance(bucket, tuple) else state.combine(bucket)

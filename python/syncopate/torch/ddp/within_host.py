@@ -161,6 +161,12 @@ class WithinHostState(HookState):
         super()._begin()
         self._local = ThreadPoolExecutor(1, thread_name_prefix="syncopate host")
 
+    def combine_at_once(self, gradient, parameter):
+        """Raise Misuse: the reducer waits for each gradient, and the ranks of a host gather after the last one."""
+        if self.parts > 1:
+            raise syncopate.Misuse("optimize_ddp='python_reducer' with within; allowed: optimize_ddp=True, or no `within`")
+        return super().combine_at_once(gradient, parameter)
+
     def _started(self, bucket):
         self._require_use()
         if self.parts == 1:
