@@ -9,6 +9,7 @@ import torch.utils.data
 import syncopate
 from syncopate import _core, ending
 from syncopate.torch.data import sources
+from syncopate.torch.data.on_device import Upward
 from syncopate.torch.shared import rendezvous
 from syncopate.torch.shared.threads import Threads
 
@@ -33,6 +34,8 @@ class CachedDataset:
     read and decoded before they are used. drop_last: leaves out an epoch's last step if it is not full; otherwise samples are
     left out only where a rank would have none. group: a syncopate.Group; by default one of its own for the ranks of
     torch.distributed, or for those of the job. timeout_s: limit of a step's exchange, while other ranks still read.
+    device: an accelerator, to which the tensors of a batch are copied through pinned memory before the batch is used, in a stream of
+    their own; the stream that is current when the batch is taken waits for them, and the host does not. None: no copies.
 
     Every rank creates it, and takes the same number of steps. Raises what `read` and `decode` raise, with a note that names
     the record, at its step, on the rank that uses the record; the next step follows. Raises Mismatch (ranks differ), PeerLost,
@@ -40,9 +43,11 @@ class CachedDataset:
     """
 
     def __init__(self, source, decode=bytes, *, batch_size, memory_bytes=0, folder=None, disk_bytes=0, seed=0, threads=4, ahead=2,
-                 drop_last=False, extensions=None, collate=torch.utils.data.default_collate, group=None, timeout_s=1800):
+                 drop_last=False, extensions=None, collate=torch.utils.data.default_collate, group=None, timeout_s=1800,
+                 device=None):
         if min(batch_size, threads, ahead) < 1:
             raise syncopate.Misuse(f"batch_size {batch_size}, threads {threads}, ahead {ahead}; allowed: at least 1")
+        self._upward = None if device is None else Upward(device)
         self.source = sources.source_of(source, decode, extensions)
         self._owned = self.source if isinstance(source, (str, os.PathLike)) else None
         if folder is not None and not hasattr(self.source, "version"):
@@ -126,6 +131,8 @@ class CachedDataset:
         self._decoding.end()
         for step in self._steps:
             step.cancel()  # those whose reading or decoding has not begun
+        if self._upward is not None:
+            self._upward.close()
         self._release()
 
     def _release(self):
@@ -154,7 +161,7 @@ class CachedDataset:
         self._read_ahead(1)  # before the step counts as taken: after `close` in another thread this raises
         self._steps.popleft()
         self._at = self._after(self._at)
-        return batch.result()
+        return batch.result() if self._upward is None else batch.result().take()
 
     def _read_ahead(self, taken=0):
         """All ranks read as far ahead of the steps that they have taken, so that each read of a step has all its ranks.
@@ -198,7 +205,8 @@ class CachedDataset:
 
     def _collated(self, samples):
         """Calls run in order, so that those of these samples have begun: none waits for this thread."""
-        return self._collate([sample.result() for sample in samples])
+        batch = self._collate([sample.result() for sample in samples])
+        return batch if self._upward is None else self._upward.begin(batch)
 
 
 class _Epoch:
