@@ -100,11 +100,10 @@ void bind_coding(nb::module_& module) {
       .def_ro("kind", &Feedback::kind)
       .def(
           "__eq__", [](const Feedback& self, const Feedback& other) { return values_of(self) == values_of(other); },
-          nb::is_operator())
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__getstate__", values_of)
       .def("__setstate__", make_feedback)
       .def("__repr__", [](const Feedback& self) { return "Feedback('" + self.kind + "')"; });
-  nb::implicitly_convertible<nb::str, Feedback>();
 }
 
 }  // namespace syncopate::bind

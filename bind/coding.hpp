@@ -2,9 +2,11 @@
 #pragma once
 
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/variant.h>
 
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "array.hpp"
@@ -13,8 +15,7 @@
 
 namespace syncopate::bind {
 
-/// Feedback as Python gives it. The kind is parsed when it is used, because nanobind turns the Misuse of an implicit
-/// conversion into a TypeError.
+/// Feedback as Python gives it. The kind is parsed when it is used, as one that is given without a Feedback.
 struct Feedback {
   std::string kind = "auto";
   FeedbackOptions rest{};
@@ -26,22 +27,27 @@ struct Feedback {
   }
 };
 
+/// A Feedback, or only its kind.
+using FeedbackGiven = std::variant<std::string, Feedback>;
+
 /// The keyword arguments of Python that CodingOptions are made of.
 struct CodingGiven {
   Given<PythonCodec> codec;
-  Feedback feedback;
+  FeedbackGiven feedback;
   std::size_t dense_below;
   std::uint64_t seed;
 
   [[nodiscard]] CodingOptions options(CatalogueChosen& catalogue) const {
-    return {catalogue.name(codec), feedback.options(), dense_below, seed};
+    const auto* const kind = std::get_if<std::string>(&feedback);
+    const Feedback chosen = kind != nullptr ? Feedback{*kind} : std::get<Feedback>(feedback);
+    return {catalogue.name(codec), chosen.options(), dense_below, seed};
   }
 };
 
 /// A function with the arguments of `f` but its first, which are followed by those of CodingGiven.
 template <class Result, class... Args>
 auto with_coding(Result (*f)(const CodingGiven&, Args...)) {
-  return [f](Args... args, const Given<PythonCodec>& codec, const Feedback& feedback, std::size_t dense_below,
+  return [f](Args... args, const Given<PythonCodec>& codec, const FeedbackGiven& feedback, std::size_t dense_below,
              std::uint64_t seed) -> Result {
     return f({codec, feedback, dense_below, seed}, std::forward<Args>(args)...);
   };
@@ -52,8 +58,8 @@ template <class Define, class Function>
 auto define_with_coding(const Define& define, Function* f) {
   using namespace nb::literals;
   const CodingOptions usual;
-  return define(with_coding(f), "codec"_a = usual.codec, "feedback"_a = Feedback{}, "dense_below"_a = usual.dense_below,
-                "seed"_a = usual.seed);
+  return define(with_coding(f), "codec"_a = usual.codec, "feedback"_a = Feedback{}.kind,
+                "dense_below"_a = usual.dense_below, "seed"_a = usual.seed);
 }
 
 /// One gradient tensor, with the shape that its array has.

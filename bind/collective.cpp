@@ -220,7 +220,7 @@ void bind_collectives(GroupClass& group) {
       [](Membership& self, const std::string& reason) {
         self.signals()->without_gil([&] { refuse(*self.group(), reason); });
       },
-      "reason"_a,
+      "reason"_a, nb::sig("def refuse(self, reason: str) -> typing.NoReturn"),
       "Make a collective call that is refused: raise Misuse with this text, and count as a call. Ranks that all refuse "
       "stay in step; if only some do, the calls of the others raise Mismatch with the reason.");
 }

@@ -131,10 +131,9 @@ void bind_optimizer(nb::module_& module) {
   nb::class_<Optimizing>(module, "Optimizer", kDoc)
       .def(
           "__init__",
-          [](Optimizing* self, const nb::typed<nb::dict, std::string, nb::object>& weights,
-             const Given<PythonRule>& rule, const std::vector<std::string>& spared,
-             const std::map<std::string, double>& hyperparameters, const Membership* group, bool own_shards_only,
-             const CatalogueGiven& catalogue) {
+          [](Optimizing* self, const nb::typed<nb::dict, std::string, nb::any>& weights, const Given<PythonRule>& rule,
+             const std::vector<std::string>& spared, const std::map<std::string, double>& hyperparameters,
+             const Membership* group, bool own_shards_only, const CatalogueGiven& catalogue) {
             OptimizedWeights given{{}, spared};
             for (const auto& [name, array] : weights)
               given.arrays.emplace_back(nb::cast<std::string>(name), nb::borrow(array));

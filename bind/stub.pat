@@ -1,4 +1,4 @@
-# What stubs say where the module itself cannot: attributes of errors.
+# What stubs say where the module itself cannot: attributes of errors, and the version.
 _core.Error.rank:
     rank: int | None
 
@@ -10,3 +10,6 @@ _core.Error.operation:
 
 _core.Error.tensor:
     tensor: str | None
+
+_core.__prefix__:
+    __version__: str

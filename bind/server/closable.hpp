@@ -55,7 +55,8 @@ void define_closing(nb::class_<Type>& type, const char* doc) {
   type.def("close", &Type::close, doc)
       .def_prop_ro("closed", &Type::is_closed, "Whether `close` was called.")
       .def(
-          "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> typing.Self"))
+          "__enter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __enter__(self) -> typing_extensions.Self"))
       .def(
           "__exit__", [](Type& self, nb::handle, nb::handle, nb::handle) { self.close(); }, nb::arg().none(),
           nb::arg().none(), nb::arg().none(),
