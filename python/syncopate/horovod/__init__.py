@@ -67,7 +67,7 @@ start_timeline = Rejected("start_timeline", "torch.profiler")
 stop_timeline = Rejected("stop_timeline", "torch.profiler")
 
 
-def _not_built():
+def _not_built() -> bool:
     """Whether Horovod was built with this library: no, the transport is Syncopate's own."""
     return False
 

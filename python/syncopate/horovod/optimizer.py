@@ -1,11 +1,17 @@
 """Horovod's DistributedOptimizer, on that of syncopate.torch."""
 
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+import torch
 
 import syncopate
 import syncopate.torch
 from syncopate.horovod import job
-from syncopate.horovod.compression import Compression
+from syncopate.horovod.compression import Compression, Compressor
 from syncopate.horovod.reductions import Average, Sum, checked
 from syncopate.torch.shared import parameters
 
@@ -20,9 +26,10 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
     equal arguments.
     """
 
-    def __init__(self, optimizer, named_parameters=None, compression=Compression.none, backward_passes_per_step=1,
-                 op=Average, gradient_predivide_factor=1.0, num_groups=0, groups=None, sparse_as_dense=False,
-                 process_set=job.global_process_set):
+    def __init__(self, optimizer: torch.optim.Optimizer, named_parameters: Iterable[tuple[str, torch.nn.Parameter]] | None = None,
+                 compression: type[Compressor] | Compressor | str = Compression.none, backward_passes_per_step: int = 1,
+                 op: str = Average, gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Any = None,
+                 sparse_as_dense: bool = False, process_set: job.ProcessSet = job.global_process_set) -> None:
         op = checked(op, (Average, Sum))
         if op == Sum and gradient_predivide_factor != 1:
             raise syncopate.Misuse(f"gradient_predivide_factor={gradient_predivide_factor} with op=hvd.Sum; allowed: "
@@ -31,24 +38,25 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
         named, codec = _named(optimizer, named_parameters), _codec(compression)
         self._before = 1 / gradient_predivide_factor
         self._after = collectives.size() if op == Sum else gradient_predivide_factor
-        self._sparse_as_dense, self._journal, self._number = sparse_as_dense, collectives.journal, None
+        self._sparse_as_dense, self._journal = sparse_as_dense, collectives.journal
+        self._number: int | None = None
         self._passes, self._naming_the_remedy = [0] * len(named), collectives.naming_the_remedy
         self.set_backward_passes_per_step(backward_passes_per_step)
         # Its own group: exchanges run at the same time as other collectives.
-        group = collectives.split(0)
+        group = cast("syncopate.Group", collectives.split(0))  # None only for a negative colour
         self._attach(optimizer, named, group, True, {"codec": codec})
         self._zero_missing = True  # Horovod's rule
         self._key = job.wrapped(self, process_set)
 
-    def set_backward_passes_per_step(self, passes):
+    def set_backward_passes_per_step(self, passes: int) -> None:
         """Change how many backward passes add up before gradients are sent."""
         if not isinstance(passes, int) or passes < 1:
             raise syncopate.Misuse(f"backward_passes_per_step={passes!r}; allowed: a whole number from 1")
         self.backward_passes_per_step = passes
 
-    def _accumulated(self, i):
+    def _accumulated(self, i: int) -> None:
         parameter = self._named[i][1]
-        if parameter.grad.is_sparse:
+        if parameter.grad is not None and parameter.grad.is_sparse:
             if not self._sparse_as_dense:
                 raise syncopate.Misuse(
                     f"the gradient of parameter {self._named[i][0]} is sparse; pass sparse_as_dense=True")
@@ -61,49 +69,49 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
         self._accumulates = self._passes[i] < self.backward_passes_per_step
         super()._accumulated(i)
 
-    def _send(self, i):
+    def _send(self, i: int) -> None:
         self._begin_step()
         if self._before != 1:
             self._views[i].mul_(self._before)
         super()._send(i)
 
-    def _begin_step(self):
+    def _begin_step(self) -> None:
         if self._journal is not None and self._number is None:
             self._number = self._journal.add(("step", self._key))
 
-    def _completes_gradients(self):
+    def _completes_gradients(self) -> bool:
         """A pass that reaches some of the parameters may be followed by one that reaches the others."""
         return False
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Return when the gradients are reduced; `step` does it too. Gradients without a backward pass are sent too."""
         if self._reached or not self._averaged:
             self._exchange()
         self._forget_passes()
 
-    def _complete(self):
+    def _complete(self) -> None:
         super()._complete()
         self._forget_passes()
 
-    def _forget_passes(self):
+    def _forget_passes(self) -> None:
         self._passes = [0] * len(self._named)
 
-    def _exchange(self):
+    def _exchange(self) -> None:
         """As before, with the factors of the reduction, and an entry in the journal."""
         with self._naming_the_remedy():
             super()._exchange()
-        if self._number is not None:
+        if self._journal is not None and self._number is not None:
             self._journal.ended(self._number)
         self._number = None
         for view in self._views if self._after != 1 else ():
             view.mul_(self._after)
 
     @contextlib.contextmanager
-    def skip_synchronize(self):
+    def skip_synchronize(self) -> Iterator[None]:
         """For a step after synchronize(). It has no effect: a step uses gradients that are reduced already."""
         yield
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Zero the gradients, in place; refused before the last of the backward passes that add up to a step."""
         if any(self._passes) and not self._averaged:
             raise syncopate.Misuse(
@@ -111,11 +119,11 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
         super().zero_grad(set_to_none)
         self._forget_passes()
 
-    def _mean(self, loss):
+    def _mean(self, loss: Any) -> Any:
         """The loss of this rank: ranks that have joined have none to average."""
         return loss
 
-    def contribute_zeros(self):
+    def contribute_zeros(self) -> None:
         """Take part in a step of the ranks that have not joined."""
         for i, view in enumerate(self._views):
             view.zero_()
@@ -124,7 +132,8 @@ class DistributedOptimizer(syncopate.torch.DistributedOptimizer):
             self._exchanging.wait()
 
 
-def _named(optimizer, named_parameters):
+def _named(optimizer: torch.optim.Optimizer,
+           named_parameters: Iterable[tuple[str, torch.nn.Parameter]] | None) -> list[tuple[str, torch.nn.Parameter]]:
     """(name, parameter) of those that the optimizer updates, in the order given."""
     updated = [
         parameter for group in optimizer.param_groups for parameter in group["params"]
@@ -146,7 +155,7 @@ def _named(optimizer, named_parameters):
     return parameters.usable(named)
 
 
-def _codec(compression):
+def _codec(compression: type[Compressor] | Compressor | str) -> str:
     """The library's codec for a compressor."""
     if isinstance(compression, str):
         return compression

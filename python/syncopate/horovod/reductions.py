@@ -1,5 +1,10 @@
 """Reductions by Horovod's names, and the scaling of tensors before and after them."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
 import torch.distributed as dist
 
 import syncopate
@@ -15,7 +20,7 @@ _KINDS = {
 }
 
 
-def chosen(average, op):
+def chosen(average: bool | None, op: str | Rejected | None) -> str:
     """The reduction, of the arguments `average` (Horovod's older one) and `op`; without both it is Average."""
     if average is not None and op is not None:
         raise syncopate.Misuse(f"average={average!r} and op={op!r} are both given; give only op")
@@ -24,7 +29,7 @@ def chosen(average, op):
     return checked(Average if op is None else op)
 
 
-def checked(op, allowed=tuple(_KINDS)):
+def checked(op: str | Rejected, allowed: Sequence[str] = tuple(_KINDS)) -> str:
     """The reduction. Raises Misuse if it is not allowed."""
     if isinstance(op, Rejected):
         op.refuse()
@@ -34,12 +39,12 @@ def checked(op, allowed=tuple(_KINDS)):
     return op
 
 
-def as_torch(op):
+def as_torch(op: str) -> dist.ReduceOp:
     """The reduction for the collectives of syncopate.torch."""
     return dist.ReduceOp(_KINDS[op])
 
 
-def scaled(tensor, factor):
+def scaled(tensor: torch.Tensor, factor: float) -> torch.Tensor:
     """The tensor times the factor, in its own type: itself if the factor is 1; integers are computed in float64."""
     if factor == 1:
         return tensor

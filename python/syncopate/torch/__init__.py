@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 
-def register():
+def register() -> None:
     """Make the backend "syncopate" known to torch.distributed, for the CPU and the accelerator that torch knows by now.
 
     Again it has no effect, unless the module of an accelerator has been imported since.

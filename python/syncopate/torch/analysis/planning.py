@@ -1,21 +1,29 @@
 """Predicts the gain for an unchanged model: layer times of any module, and a plan from them."""
 
+from __future__ import annotations
+
 import contextlib
 import copy
 import dataclasses
 import statistics
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Any, TypeAlias
 
 import torch
 
 import syncopate
 from syncopate import foresight
-from syncopate.torch.analysis.clock import clock_of
+from syncopate.torch.analysis.clock import Clock, clock_of
 from syncopate.torch.shared import codec_choice, parameters, rendezvous
 
+Loss: TypeAlias = "Callable[[Any], torch.Tensor]"  # of the model's output
+_Named: TypeAlias = "Sequence[tuple[str, torch.nn.Parameter]]"
 
-def profile(model, sample, *, loss=None, optimizer=None, process_group=None, steps=7, name=None):
+
+def profile(model: torch.nn.Module, sample: Any, *, loss: Loss | None = None, optimizer: torch.optim.Optimizer | None = None,
+            process_group: torch.distributed.ProcessGroup | None = None, steps: int = 7, name: str | None = None) -> foresight.Profile:
     """Measure a Profile: forward time, and when the backward pass has each gradient; medians over `steps` steps.
 
     sample: the model's argument, a tuple of arguments, or a dict of keyword arguments. loss: a function of the output that
@@ -32,7 +40,7 @@ def profile(model, sample, *, loss=None, optimizer=None, process_group=None, ste
         return agreed(group, _profile(model, sample, loss, optimizer, steps, name))
 
 
-def agreed(group, measured, names=None):
+def agreed(group: syncopate.Group, measured: foresight.Profile, names: Sequence[str] | None = None) -> foresight.Profile:
     """The profile with the slowest rank's times, in the order of the layers' names or in rank 0's."""
     layer_of = {layer.name: layer for layer in measured.layers}
     in_order = sorted(layer_of)
@@ -43,7 +51,8 @@ def agreed(group, measured, names=None):
     return dataclasses.replace(measured, forward_s=forward_s, layers=layers)
 
 
-def _profile(model, sample, loss, optimizer, steps, name):
+def _profile(model: torch.nn.Module, sample: Any, loss: Loss | None, optimizer: torch.optim.Optimizer | None, steps: int,
+             name: str | None) -> foresight.Profile:
     named = parameters.trained(model)
     clock = clock_of(named[0][1].device if named else torch.device("cpu"))
     call = _call(model, sample)
@@ -61,7 +70,9 @@ def _profile(model, sample, loss, optimizer, steps, name):
     return foresight.Profile(name or type(model).__name__, forward_s, (*without, *(layers[i] for i in reversed(arrivals))))
 
 
-def plan(model, sample, cluster, *, codecs=("none",), loss=None, optimizer=None, process_group=None, **options):
+def plan(model: torch.nn.Module, sample: Any, cluster: dict[str, Any] | str | PathLike[str], *, codecs: Iterable[str] = ("none",),
+         loss: Loss | None = None, optimizer: torch.optim.Optimizer | None = None,
+         process_group: torch.distributed.ProcessGroup | None = None, **options: Any) -> list[foresight.Prediction]:
     """Predict a step under each policy and codec, best first: a list of Prediction. No gradient is exchanged, and nothing changed.
 
     The step has the passes of `profile`, which has loss, optimizer and process_group, and the exchange; a step of the program
@@ -80,21 +91,21 @@ def plan(model, sample, cluster, *, codecs=("none",), loss=None, optimizer=None,
     return sorted(found, key=lambda one: one.iteration_s)
 
 
-def _warn_if_nothing_helps(worst):
+def _warn_if_nothing_helps(worst: foresight.Prediction) -> None:
     gain_s = worst.iteration_s - worst.compute_s
     if gain_s < codec_choice.WORTH * worst.iteration_s:
         warnings.warn(f"the network is fast enough: under policy {worst.policy} uncoded gradients delay a step of "
                       f"{1e3 * worst.iteration_s:.1f} ms by {1e3 * gain_s:.1f} ms, and no policy or codec can save more", stacklevel=3)
 
 
-def _call(model, sample):
+def _call(model: torch.nn.Module, sample: Any) -> Callable[[], Any]:
     """A function that calls the model with the sample."""
     if isinstance(sample, Mapping):
         return lambda: model(**sample)
     return lambda: model(*(sample if isinstance(sample, tuple) else (sample,)))
 
 
-def _step_s(optimizer, steps, clock):
+def _step_s(optimizer: torch.optim.Optimizer, steps: int, clock: Clock) -> float:
     """Seconds of a step of the optimizer, measured on a copy of it and of its parameters."""
     copied = copy.deepcopy(optimizer)
     for parameter in (parameter for group in copied.param_groups for parameter in group["params"]):
@@ -107,19 +118,20 @@ def _step_s(optimizer, steps, clock):
     return statistics.median(seconds[1:])  # the first one allocates
 
 
-def _sum(output):
+def _sum(output: Any) -> torch.Tensor:
     """The default loss. Raises Misuse if nothing in the output depends on a parameter."""
     sums = [tensor.sum() for tensor in _tensors(output) if tensor.is_floating_point() and tensor.requires_grad]
     if not sums:
         raise syncopate.Misuse(f"the model's output, of type {type(output).__name__}, has no floating-point tensor that requires a gradient; "
                                "pass loss=, a function of the output that gives a scalar")
-    return sum(sums)
+    return sum(sums[1:], sums[0])
 
 
-def _tensors(output):
+def _tensors(output: Any) -> list[torch.Tensor]:
     """The tensors of nested tuples, lists, mappings and dataclasses; other objects have none."""
     if isinstance(output, torch.Tensor):
         return [output]
+    parts: Iterable[Any]
     if isinstance(output, Mapping):
         parts = output.values()
     elif dataclasses.is_dataclass(output):
@@ -130,7 +142,7 @@ def _tensors(output):
 
 
 @contextlib.contextmanager
-def _left_as_it_is(model, named):
+def _left_as_it_is(model: torch.nn.Module, named: _Named) -> Iterator[None]:
     """Gradients, buffers and random numbers are afterwards those of before."""
     gradients = [parameter.grad for _, parameter in named]
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
@@ -144,15 +156,15 @@ def _left_as_it_is(model, named):
             buffer.copy_(before)
 
 
-def _random_numbers_left(devices):
+def _random_numbers_left(devices: Iterable[torch.device]) -> contextlib.AbstractContextManager[None]:
     """Those of the CPU, and of the accelerators among these."""
     others = sorted({device for device in devices if device.type != "cpu"}, key=str)
     return torch.random.fork_rng(devices=others, device_type=others[0].type if others else "cuda")
 
 
-def _measured(named, call, loss, clock):
+def _measured(named: _Named, call: Callable[[], Any], loss: Loss, clock: Clock) -> tuple[float, list[float], list[int]]:
     """Seconds of one forward pass, for each gradient those between the one before and it, and their order of arrival."""
-    done = {}
+    done: dict[int, Any] = {}
     hooks = [parameter.register_post_accumulate_grad_hook(lambda _, i=i: done.__setitem__(i, clock.mark()))
              for i, (_, parameter) in enumerate(named)]
     try:

@@ -1,14 +1,20 @@
 """Calls with tensors of an accelerator: made on copies in the host's memory, in the order of all calls, and the results copied back."""
 
+from __future__ import annotations
+
+import datetime
 import threading
 import time
 import weakref
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
+from typing import Any
 
 import torch
+from torch._C._distributed_c10d import Work
 
 from syncopate.torch.backend.memory import SPARSE, Refusal
-from syncopate.torch.backend.work import Pending
+from syncopate.torch.backend.work import Future, Pending
 from syncopate.torch.device.lane import Lane, is_accelerator, pinning_failure
 from syncopate.torch.device.thread_modes import in_callers_modes
 from syncopate.torch.shared.threads import Threads
@@ -20,24 +26,27 @@ class Staging:
     A call with tensors on the CPU is made on its caller's thread, after `settle`.
     """
 
-    def __init__(self, abort, completions):
+    def __init__(self, abort: Callable[[str], object], completions: futures.ThreadPoolExecutor) -> None:
         self._abort, self._completions = abort, completions
-        self._lanes = {}  # by device
-        self._thread = self._ident = self._last = None  # _last: a weak reference to the future of the last call
+        self._lanes: dict[torch.device, Lane] = {}
+        self._thread: Threads | None = None
+        self._ident: int | None = None
+        self._last: weakref.ref[futures.Future[Work]] | None = None  # the future of the last call
         self.is_used = False
 
-    def settle(self):
+    def settle(self) -> None:
         """Return when all calls until now have been made on the host; on the thread itself at once."""
-        last = self._last and self._last()
+        last = self._last() if self._last is not None else None
         if last is not None and not last.done() and threading.get_ident() != self._ident:
             futures.wait([last])
 
-    def start(self, call, arguments, *, read, written):
+    def start(self, call: Callable[..., Work], arguments: list[Any], *, read: Sequence[int], written: Sequence[int]) -> StagedWork:
         """Begin `call(*arguments)` with host memory for the device's tensors in the arguments at these places. Raises Refusal."""
         device = _one_device([tensor for place in (*written, *read) for tensor in _tensors(arguments[place])])
         return self.start_on(device, call, arguments, read=read, written=written)
 
-    def start_on(self, device, call, arguments, *, read=(), written=()):
+    def start_on(self, device: torch.device, call: Callable[..., Work], arguments: list[Any], *, read: Sequence[int] = (),
+                 written: Sequence[int] = ()) -> StagedWork:
         """The same, also without tensors: the call is made after what the device's current stream has been given."""
         if device not in self._lanes:
             _require_usable(device)
@@ -58,7 +67,7 @@ class Staging:
         self._last = weakref.ref(made)
         return StagedWork(made, copies, [tensor for place in written or read for tensor in _tensors(arguments[place])], self._completions)
 
-    def _make(self, copies, call, arguments):
+    def _make(self, copies: Copies, call: Callable[..., Work], arguments: list[Any]) -> Work:
         try:
             copies.arrive()
         except Exception as error:
@@ -66,7 +75,7 @@ class Staging:
             raise
         return call(*arguments)
 
-    def close(self):
+    def close(self) -> None:
         """Return when all calls until now have been made; no other may follow."""
         if self._thread is not None:
             self.settle()
@@ -76,11 +85,13 @@ class Staging:
 class Copies:
     """The tensors of one call: on the device, and in pinned memory of the host."""
 
-    def __init__(self, lane):
-        self.lane, self.returned, self._written = lane, None, []
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self.returned: torch.Event | None = None
+        self._written: list[tuple[torch.Tensor, torch.Tensor]] = []
         lane.down_stream.wait_stream(torch.accelerator.current_stream(lane.device))
 
-    def down(self, argument, *, is_read, is_written):
+    def down(self, argument: Any, *, is_read: bool, is_written: bool) -> Any:
         """The argument with pinned memory for each tensor in it, to which the copy is begun if the call reads the tensor."""
         if isinstance(argument, list | tuple):
             return [self.down(one, is_read=is_read, is_written=is_written) for one in argument]
@@ -94,15 +105,15 @@ class Copies:
             self._written.append((tensor, host))
         return host
 
-    def end_down(self):
+    def end_down(self) -> None:
         """All copies down have begun. `arrive` waits for the current stream too, if nothing is copied: it may still use a result's memory."""
         self._arrived = self.lane.mark(self.lane.down_stream)
 
-    def arrive(self):
+    def arrive(self) -> None:
         """Return when the host's memory has the values."""
         self._arrived.synchronize()
 
-    def up(self):
+    def up(self) -> None:
         """Begin to copy the results into the device's tensors; `returned` is the event after them."""
         with self.lane.up_stream:
             for tensor, host in self._written:
@@ -118,56 +129,58 @@ class StagedWork(Pending):
     `wait` returns when the copy up has been put into its stream, and lets the caller's current stream wait for its end.
     """
 
-    def __init__(self, made, copies, tensors, completions):
+    def __init__(self, made: futures.Future[Any], copies: Copies, tensors: Sequence[torch.Tensor],
+                 completions: futures.ThreadPoolExecutor) -> None:
         self._copies = copies
 
-        def finish():
+        def finish() -> None:
             made.result().wait()
             copies.up()
         super().__init__([_Making(made)], tensors, finish, completions)
 
-    def wait(self, timeout=None):
+    def wait(self, timeout: datetime.timedelta | None = None) -> bool:
         """Let the current stream wait until the tensors hold the result; raise the error that names the rank."""
         self._wait(timeout)
-        torch.accelerator.current_stream(self._copies.lane.device).wait_event(self._copies.returned)
+        if self._copies.returned is not None:
+            torch.accelerator.current_stream(self._copies.lane.device).wait_event(self._copies.returned)
         return True
 
-    def is_completed(self):
+    def is_completed(self) -> bool:
         """Whether the operation has ended, well or not; then the device's memory holds the result."""
         return super().is_completed() and (self._copies.returned is None or self._copies.returned.query())
 
-    def is_success(self):
+    def is_success(self) -> bool:
         """Whether the operation has ended without an error, and the device's memory holds the result."""
-        return super().is_success() and self._copies.returned.query()
+        return super().is_success() and self._copies.returned is not None and self._copies.returned.query()
 
-    def _promise(self):
+    def _promise(self) -> Future:
         return torch.futures.Future(devices=[self._copies.lane.device])
 
 
 class _Making:
     """A call that the thread makes, and the operations that it starts, as one syncopate.Work."""
 
-    def __init__(self, made):
+    def __init__(self, made: futures.Future[Any]) -> None:
         self._made = made
 
-    def wait(self):
+    def wait(self) -> None:
         """Return when all have ended. Raises what the call or one of them failed with."""
         for work in self._made.result().works:
             work.wait()
 
-    def wait_for(self, seconds):
+    def wait_for(self, seconds: float) -> bool:
         """Whether they end within that time."""
         deadline = time.monotonic() + seconds
         futures.wait([self._made], seconds)
         return self._made.done() and all(work.wait_for(max(deadline - time.monotonic(), 0)) for work in self._made.result().works)
 
-    def ready(self):
+    def ready(self) -> bool:
         """Whether they have ended, well or not."""
         return self._made.done() and (self._made.exception() is not None or all(work.ready() for work in self._made.result().works))
 
-    def then(self, call):
+    def then(self, call: Callable[[BaseException | None], object]) -> None:
         """Call it with the error, or None, at the end."""
-        def made(future):
+        def made(future: futures.Future[Any]) -> None:
             if future.exception() is None and future.result().works:
                 future.result().works[-1].then(call)
             else:
@@ -180,14 +193,14 @@ class _Asynchronous:
 
     asyncOp = True  # noqa: N815 (torch's name)
 
-    def __init__(self, options):
+    def __init__(self, options: Any) -> None:
         self._options = options
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._options, name)
 
 
-def _tensors(argument):
+def _tensors(argument: Any) -> Iterator[torch.Tensor]:
     """All tensors in the argument: one, a list, or a list of lists."""
     if isinstance(argument, torch.Tensor):
         yield argument
@@ -196,7 +209,7 @@ def _tensors(argument):
             yield from _tensors(one)
 
 
-def _one_device(tensors):
+def _one_device(tensors: list[torch.Tensor]) -> torch.device:
     """The device of all; refuses those of several, and sparse ones."""
     for tensor in tensors:
         if tensor.device != tensors[0].device:
@@ -206,7 +219,7 @@ def _one_device(tensors):
     return tensors[0].device
 
 
-def _require_usable(device):
+def _require_usable(device: torch.device) -> None:
     """Refuse a device whose tensors cannot be copied in streams and through pinned memory."""
     if not is_accelerator(device):
         found = torch.accelerator.current_accelerator() if hasattr(torch, "accelerator") else None

@@ -1,27 +1,44 @@
 """Sending and receiving, as a part of the backend."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NoReturn
+
+import torch
+from torch._C._distributed_c10d import Work
+
 import syncopate
-from syncopate.torch.backend.memory import OnDevice, Refusal, exported, to_fill, to_send
+from syncopate.torch.backend.memory import OnDevice, PutBack, Refusal, exported, to_fill, to_send
 from syncopate.torch.backend.reduce_op import movable
 from syncopate.torch.backend.work import Pending
+
+if TYPE_CHECKING:
+    from syncopate.torch.backend.device_calls import Staging
 
 
 class Messages:
     """Messages of two ranks are matched by tag, and those of one tag in the order of the calls."""
 
-    def send(self, tensors, to, tag):
+    group: syncopate.Group
+    _staging: Staging
+    _completions: ThreadPoolExecutor
+
+    def send(self, tensors: list[torch.Tensor], to: int, tag: int) -> Work:
         """Start sending; several may be in progress."""
         return self._started(tensors, self.group.start_send, to, tag, lambda tensor: (to_send(tensor), None))
 
-    def recv(self, tensors, from_, tag):
+    def recv(self, tensors: list[torch.Tensor], from_: int, tag: int) -> Work:
         """Start receiving; several may be in progress."""
         return self._started(tensors, self.group.start_recv, from_, tag, to_fill)
 
-    def recv_anysource(self, tensors, tag):
+    def recv_anysource(self, tensors: list[torch.Tensor], tag: int) -> NoReturn:
         """Refused: a message has one sender, whom its receiver names."""
         raise syncopate.Misuse("the backend syncopate does not receive from any source; name the rank")
 
-    def _started(self, tensors, start, peer, tag, memory):
+    def _started(self, tensors: list[torch.Tensor], start: Callable[..., syncopate.Work], peer: int, tag: int,
+                 memory: Callable[[torch.Tensor], tuple[torch.Tensor, PutBack]]) -> Work:
         try:
             try:
                 vector, put_back = memory(tensors[0])

@@ -1,10 +1,14 @@
 """The backend: torch's collectives as those of a group."""
 
+from __future__ import annotations
+
 import datetime
 from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
 
 import torch
 from torch._C import _distributed_c10d as c10d
+from torch.distributed import Store
 
 import syncopate
 from syncopate.torch.backend.data_movement import Moves
@@ -21,9 +25,9 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
     # torch asks for these by name, and recurses without end where a Python class does not define them.
     supports_splitting = True
     supports_coalescing = supports_shrinking = supports_reconfigure = supports_window = _supports_time_estimate = False
-    _in_use = set()  # torch may keep the C++ half alone, as with TORCH_DISTRIBUTED_DEBUG=DETAIL
+    _in_use: ClassVar[set[Backend]] = set()  # torch may keep the C++ half alone, as with TORCH_DISTRIBUTED_DEBUG=DETAIL
 
-    def __init__(self, store, rank, size, timeout):
+    def __init__(self, store: Store, rank: int, size: int, timeout: datetime.timedelta) -> None:
         if not self.is_supported():
             raise syncopate.Misuse(f"the backend syncopate needs torch 2.14 or later, which lets Python implement a backend; this is torch "
                                    f"{torch.__version__}. Use a later torch, or another backend (\"gloo\") with "
@@ -43,7 +47,7 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
         self._in_use.add(self)
 
     @staticmethod
-    def is_supported():
+    def is_supported() -> bool:
         """Whether this torch lets Python implement a backend: its class then has a constructor, since torch 2.14."""
         try:
             c10d.Backend(0, 1)
@@ -52,11 +56,11 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
         return True
 
     @staticmethod
-    def create(store, rank, size, timeout):
+    def create(store: Store, rank: int, size: int, timeout: datetime.timedelta) -> Backend:
         """Make the backend for `init_process_group` or `new_group`."""
         return Backend(store, rank, size, timeout)
 
-    def split(self, store, ranks, options):
+    def split(self, store: Store, ranks: list[int], options: c10d.Backend.Options) -> Backend:
         """Make the backend for `split_group`: its ranks are some of this one's, in this order."""
         if self.rank() not in ranks:
             raise syncopate.Misuse(f"split_group: rank {self.rank()} is in none of the groups, of which the first has the ranks {ranks}; "
@@ -64,33 +68,33 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
         return Backend(store, ranks.index(self.rank()), len(ranks), options._timeout)
 
     @property
-    def options(self):
+    def options(self) -> c10d.Backend.Options:
         """As torch knows them: the name and the timeout."""
         return c10d.Backend.Options("syncopate", self._timeout)
 
-    def getBackendName(self):  # noqa: N802 (torch's name)
+    def getBackendName(self) -> str:  # noqa: N802 (torch's name)
         """The name in `init_process_group`."""
         return "syncopate"
 
-    def set_timeout(self, timeout):
+    def set_timeout(self, timeout: datetime.timedelta) -> None:
         """Set the bound of operations that begin from now on."""
         self.group.set_timeout(timeout.total_seconds())
         self._sparse_sums.set_timeout(timeout.total_seconds())
         self._timeout = timeout
 
-    def _set_sequence_number_for_group(self):
+    def _set_sequence_number_for_group(self) -> None:
         """Operations are numbered by the library."""
 
-    def _get_sequence_number_for_group(self):
+    def _get_sequence_number_for_group(self) -> int:
         self._staging.settle()
         return self._called
 
-    def monitored_barrier(self, opts=c10d.BarrierOptions(), wait_all_ranks=False):
+    def monitored_barrier(self, opts: c10d.BarrierOptions = c10d.BarrierOptions(), wait_all_ranks: bool = False) -> None:
         """A barrier; rank 0's error names the first rank that is missing after the timeout, or all."""
         is_given = opts.timeout >= datetime.timedelta()
         self._monitored_barrier.wait((opts.timeout if is_given else self._timeout).total_seconds(), wait_all_ranks)
 
-    def shutdown(self):
+    def shutdown(self) -> None:
         """Leave; operations that were started end first."""
         self._in_use.discard(self)
         self._staging.close()
@@ -98,7 +102,7 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
         self.group.close()
         self._completions.shutdown(wait=False)
 
-    def abort(self):
+    def abort(self) -> None:
         """End every rank's operations with RemoteFailure."""
         if not self.group.closed:
             self.group.abort("its process group was aborted")

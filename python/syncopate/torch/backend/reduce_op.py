@@ -1,30 +1,46 @@
 """torch's reductions and types in the library's terms; what the library does not reduce itself is gathered and reduced here."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, cast
+
 import torch
 from torch.distributed import ReduceOp
 
 import syncopate
 
 NATIVE = {torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8}
-_OPS = {ReduceOp.SUM: "sum", ReduceOp.AVG: "average", ReduceOp.MIN: "min", ReduceOp.MAX: "max", ReduceOp.PREMUL_SUM: "sum"}
-_BITWISE = {ReduceOp.BAND: torch.bitwise_and, ReduceOp.BOR: torch.bitwise_or, ReduceOp.BXOR: torch.bitwise_xor}
+_OPS: dict[ReduceOp.RedOpType, str] = {
+    ReduceOp.SUM: "sum", ReduceOp.AVG: "average", ReduceOp.MIN: "min", ReduceOp.MAX: "max", ReduceOp.PREMUL_SUM: "sum"
+}
+_BITWISE: dict[ReduceOp.RedOpType, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    ReduceOp.BAND: torch.bitwise_and, ReduceOp.BOR: torch.bitwise_or, ReduceOp.BXOR: torch.bitwise_xor
+}
 
 
-def native_op(op, dtype):
+class Reducing(Protocol):
+    """Options of torch's reductions."""
+
+    reduceOp: ReduceOp | ReduceOp.RedOpType  # noqa: N815 (torch's name)
+
+
+def op_of(opts: Reducing) -> ReduceOp:
+    """The operation: torch declares that a program may set one of both types, and makes a ReduceOp of either."""
+    return cast("ReduceOp", opts.reduceOp)
+
+
+def native_op(op: ReduceOp, dtype: torch.dtype) -> str | None:
     """The library's name of the operation if it reduces this type itself, else None."""
-    if dtype in NATIVE:
-        for kind, name in _OPS.items():
-            if op == kind:
-                return name
-    return None
+    return _OPS.get(op.op) if dtype in NATIVE else None
 
 
-def premultiplied(op, tensor):
+def premultiplied(op: ReduceOp, tensor: torch.Tensor) -> torch.Tensor:
     """The vector to be summed: itself, or times the factor of PREMUL_SUM."""
-    return tensor * op.factor if op == ReduceOp.PREMUL_SUM else tensor
+    return tensor * op.factor if op.op == ReduceOp.PREMUL_SUM else tensor
 
 
-def reduced(op, rows):
+def reduced(op: ReduceOp, rows: torch.Tensor) -> torch.Tensor:
     """The reduction of gathered vectors, in the order of ranks: the same bits everywhere. Raises Misuse."""
     kind, dtype = op.op, rows.dtype
     if kind in _BITWISE and not dtype.is_floating_point and not dtype.is_complex:
@@ -48,7 +64,7 @@ def reduced(op, rows):
         total.div_(len(rows)) if kind == ReduceOp.AVG else total
 
 
-def movable(vector):
+def movable(vector: torch.Tensor) -> tuple[torch.Tensor, int]:
     """The flat vector as a type that the library moves, and how many of its elements make one of the vector's."""
     if vector.dtype in NATIVE:
         return vector, 1

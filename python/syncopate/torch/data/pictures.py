@@ -1,6 +1,10 @@
 """PictureDecoder: JPEG and PNG files become normalised tensors, by the picture pipeline of `syncopate train`."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -21,20 +25,22 @@ class PictureDecoder:
     below 1 and a std that is not above 0.
     """
 
-    extensions = _core.PICTURE_EXTENSIONS
+    extensions: tuple[str, ...] = _core.PICTURE_EXTENSIONS
 
-    def __init__(self, size, *, augment=False, mirror=True, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)):
-        self._options = {"size": size, "augment": augment, "mirror": mirror, "mean": tuple(mean), "std": tuple(std)}
+    def __init__(self, size: int, *, augment: bool = False, mirror: bool = True, mean: Sequence[float] = (0.485, 0.456, 0.406),
+                 std: Sequence[float] = (0.229, 0.224, 0.225)) -> None:
+        self._options: dict[str, Any] = {"size": size, "augment": augment, "mirror": mirror, "mean": tuple(mean), "std": tuple(std)}
         self._decoder = _core.PictureDecoder(**self._options)
 
-    def __call__(self, record, *, seed=0, epoch=0, index=0):
+    def __call__(self, record: bytes, *, seed: int = 0, epoch: int = 0, index: int = 0) -> torch.Tensor:
         """The picture. Raises Corrupt for a damaged file, with the position of the damage."""
-        return torch.from_dlpack(self._decoder.decode(record, seed=seed, epoch=epoch, sample=index))
+        picture: torch.Tensor = torch.from_dlpack(self._decoder.decode(record, seed=seed, epoch=epoch, sample=index))
+        return picture
 
     decode_at = __call__  # CachedDataset calls it with its seed, the epoch and the record's index
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"PictureDecoder({', '.join(f'{name}={value!r}' for name, value in self._options.items())})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[functools.partial[PictureDecoder], tuple[()]]:
         return functools.partial(PictureDecoder, **self._options), ()

@@ -1,14 +1,30 @@
 """Sources of records for CachedDataset: the files of a folder, the members of a tar file, and any source at a limited rate."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import torch
 
 import syncopate
 from syncopate import _core
+
+_Error = TypeVar("_Error", bound=BaseException)
+
+
+class Source(Protocol):
+    """The records of a CachedDataset. It may also have `size(i)`, `labels`, `name(i)` and `version()`."""
+
+    def __len__(self) -> int:
+        """The number of records."""
+
+    def read(self, index: int, /) -> Any:
+        """The bytes of a record, or another contiguous buffer."""
 
 
 class FolderSource:
@@ -20,27 +36,27 @@ class FolderSource:
     SystemFailure for what cannot be read.
     """
 
-    def __init__(self, path, extensions=()):
+    def __init__(self, path: str | os.PathLike[str], extensions: Sequence[str] = ()) -> None:
         self.path = Path(path)
         self._files = _core.files_in_folder(os.fsencode(path), _checked(extensions))
         self.classes, self.labels = _labels_of(path, self._files)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._files)
 
-    def size(self, index):
+    def size(self, index: int) -> int:
         """Its bytes."""
         return self._files[index][1]
 
-    def name(self, index):
+    def name(self, index: int) -> str:
         """The file."""
         return str(self.path / os.fsdecode(self._files[index][0]))
 
-    def read(self, index):
+    def read(self, index: int) -> bytes:
         """The contents of the file."""
         return Path(self.name(index)).read_bytes()
 
-    def version(self):
+    def version(self) -> str:
         """Names, sizes and modification times."""
         return str(self._files)
 
@@ -53,7 +69,7 @@ class TarSource:
     whose target is not in the archive before it.
     """
 
-    def __init__(self, path, extensions=()):
+    def __init__(self, path: str | os.PathLike[str], extensions: Sequence[str] = ()) -> None:
         self.path = Path(path)
         self._files = _core.files_in_tar(os.fsencode(path), _checked(extensions))
         self.classes, self.labels = _labels_of(path, self._files)
@@ -61,18 +77,18 @@ class TarSource:
         status = os.fstat(self._file.fileno())
         self._version = f"{self.path.name}/{status.st_size}/{status.st_mtime_ns}/{tuple(extensions)}"
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._files)
 
-    def size(self, index):
+    def size(self, index: int) -> int:
         """Its bytes."""
         return self._files[index][1]
 
-    def name(self, index):
+    def name(self, index: int) -> str:
         """The member and the archive."""
         return f"{os.fsdecode(self._files[index][0])} in {self.path}"
 
-    def read(self, index):
+    def read(self, index: int) -> bytes:
         """The contents of the member."""
         _, size, offset, _ = self._files[index]
         content = os.pread(self._file.fileno(), size, offset)
@@ -83,11 +99,11 @@ class TarSource:
             content += more
         return content
 
-    def version(self):
+    def version(self) -> str:
         """Size and modification time of the archive, and which of its files are records."""
         return self._version
 
-    def close(self):
+    def close(self) -> None:
         """Close the file; no record can be read afterwards. A CachedDataset that was given a path does it."""
         self._file.close()
 
@@ -98,32 +114,32 @@ class ThrottledSource:
     After a pause 64 KiB pass at once. extensions: of the records, if the source is a path.
     """
 
-    def __init__(self, source, bytes_per_second, *, extensions=None):
+    def __init__(self, source: Source | str | os.PathLike[str], bytes_per_second: float, *, extensions: Sequence[str] | None = None) -> None:
         self._source = source_of(source, extensions=extensions)
         sizes = [self._source.size(index) for index in range(len(self._source))]
         self._limited = core_source(self._source, sizes, bytes_per_second)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._source)
 
-    def read(self, index):
+    def read(self, index: int) -> bytes:
         """The record, after the time that its bytes take."""
         return self._limited.read(index)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # also `_source`, before it is set, as in a copy
             raise AttributeError(f"{type(self).__name__} has no attribute {name}")
         return getattr(self._source, name)
 
 
-def source_of(given, decode=None, extensions=None):
+def source_of(given: Any, decode: Any = None, extensions: Sequence[str] | None = None) -> Any:
     """The source that a user gives: a folder, a tar file, or an object with `__len__` and `read(i)`.
 
     extensions: of the records of a folder or a tar file; None: those that `decode` names, else all.
     """
     if isinstance(given, (str, os.PathLike)):
         endings = getattr(decode, "extensions", ()) if extensions is None else extensions
-        source = FolderSource(given, endings) if os.path.isdir(given) else TarSource(given, endings)
+        source: FolderSource | TarSource = FolderSource(given, endings) if os.path.isdir(given) else TarSource(given, endings)
         if len(source) == 0:
             raise syncopate.Misuse(f"{os.fspath(given)!r} has no records; allowed: at least one file"
                                    f"{' that ends in ' + ' or '.join(endings) if endings else ''} and is not hidden")
@@ -138,7 +154,7 @@ def source_of(given, decode=None, extensions=None):
     return given
 
 
-def sizes_of(source, group):
+def sizes_of(source: Any, group: syncopate.Group) -> list[int]:
     """The bytes of each record. Without `size`, all ranks read the records once to learn them, each rank its part."""
     if hasattr(source, "size"):
         return [source.size(index) for index in range(len(source))]
@@ -150,24 +166,26 @@ def sizes_of(source, group):
         group.abort(repr(error))  # the other ranks wait for this one's part
         raise
     group.allreduce(sizes, name="sizes of the records")
-    return sizes.tolist()
+    found: list[int] = sizes.tolist()
+    return found
 
 
-def core_source(source, sizes, bytes_per_second=0.0):
+def core_source(source: Any, sizes: Sequence[int], bytes_per_second: float = 0.0) -> _core.Source:
     """The source for the library."""
     facts = f"{sizes}{source.version() if hasattr(source, 'version') else ''}"
     version = int.from_bytes(hashlib.blake2b(facts.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "little")
     return _core.Source(lambda index: _read(source, index), sizes, version=version, bytes_per_second=bytes_per_second)
 
 
-def named(error, source, index, operation):
+def named(error: _Error, source: Any, index: int, operation: str) -> _Error:
     """The exception with a note that names the record; Python shows notes from 3.11 on."""
     name = f" ({source.name(index)})" if hasattr(source, "name") else ""
-    error.__notes__ = [*getattr(error, "__notes__", []), f"{operation} of record {index}{name}"]
+    notes = [*getattr(error, "__notes__", []), f"{operation} of record {index}{name}"]
+    error.__notes__ = notes  # type: ignore[attr-defined]  # PEP 678 defines it, for all versions
     return error
 
 
-def _read(source, index):
+def _read(source: Any, index: int) -> Any:
     """The record; an exception names it."""
     try:
         return source.read(index)
@@ -175,14 +193,15 @@ def _read(source, index):
         raise named(error, source, index, "read") from error
 
 
-def _checked(extensions):
+def _checked(extensions: Sequence[str]) -> list[str]:
     """As a list."""
     if isinstance(extensions, str) or not all(isinstance(one, str) and one.startswith(".") for one in extensions):
         raise syncopate.Misuse(f"extensions {extensions!r}; allowed: a sequence of endings that begin with a dot, such as ('.jpeg', '.png')")
     return list(extensions)
 
 
-def _labels_of(path, files):
+def _labels_of(path: str | os.PathLike[str],
+               files: Sequence[tuple[bytes, int, int, int]]) -> tuple[list[str], list[int] | None]:
     """The classes of these files, sorted, and the index of each file's class; ([], None) if a file has no class."""
     found = _core.classes_of([file[0] for file in files])
     if outside := [os.fsdecode(file[0]) for file, name in zip(files, found, strict=True) if not name]:

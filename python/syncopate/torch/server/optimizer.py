@@ -1,6 +1,12 @@
 """An optimizer whose steps the parameter server makes: updates leave during the backward pass, weights arrive during the forward pass."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
 import torch
+from torch.utils.hooks import RemovableHandle
 
 import syncopate
 from syncopate.torch.device.copies import on_host
@@ -26,7 +32,7 @@ class ServedOptimizer(Wrapping):
     TableWorker does, also from the backward and the forward pass.
     """
 
-    def __init__(self, optimizer, net, **options):
+    def __init__(self, optimizer: torch.optim.Optimizer, net: torch.nn.Module, **options: Any) -> None:
         super().__init__(optimizer)
         rule, hyperparameters = rules.rule_of(optimizer)
         self._named = parameters.in_place(parameters.updated(optimizer, net))
@@ -35,25 +41,27 @@ class ServedOptimizer(Wrapping):
         for (name, _), host in zip(self._named, hosts, strict=True):
             self.worker.create_table(name, host)
         self._tables = self.worker if parameters.on_cpu(self._named) else StagedTables(self.worker, self._named, hosts)
-        self._rule, self._earlier, self._residuals = (rule, hyperparameters), None, None
+        self._rule = (rule, hyperparameters)
+        self._earlier: syncopate.KeptTables | None = None
+        self._residuals: tuple[int, list[bytes]] | None = None
         self._take_groups()
         self._started = self._finished = False
-        self._sent = set()  # tables that were updated in this step
+        self._sent: set[int] = set()  # tables that were updated in this step
         self._arrivals = Arrivals(net, self._named, self._receive)
         self._hooks = list(self._hooked(net))
         autograd_hooks.detach_in_forks(self)
 
-    def _take_groups(self):
+    def _take_groups(self) -> None:
         groups = {parameter: group for group in self.optimizer.param_groups for parameter in group["params"]}
         self._groups = [groups[parameter] for _, parameter in self._named]
 
-    def _hooked(self, net):
+    def _hooked(self, net: torch.nn.Module) -> Iterator[RemovableHandle]:
         yield net.register_forward_pre_hook(autograd_hooks.Hook(self.start), prepend=True)
         yield net.register_state_dict_pre_hook(autograd_hooks.Hook(self.synchronize))
         for i, (_, parameter) in enumerate(self._named):
             yield parameter.register_post_accumulate_grad_hook(autograd_hooks.Hook(self._accumulated, i))
 
-    def start(self):
+    def start(self) -> None:
         """Take the weights of worker 0, or of the job if it is in progress; the first forward pass does it too."""
         if self._started:
             return
@@ -62,11 +70,11 @@ class ServedOptimizer(Wrapping):
             self.worker.restore(*self._residuals)
         self._earlier, self._started = None, True
 
-    def _receive(self, i):
+    def _receive(self, i: int) -> None:
         self.start()
         self._tables.sync(i)
 
-    def _accumulated(self, i):
+    def _accumulated(self, i: int) -> None:
         if self._accumulates or self._finished:
             return
         name, parameter = self._named[i]
@@ -74,16 +82,18 @@ class ServedOptimizer(Wrapping):
             raise second_gradient(name)
         self._arrivals.used(i)
         gradient = parameter.grad
+        if gradient is None:
+            return  # autograd calls this when there is one
         if not gradient.is_contiguous():
             gradient = parameter.grad = gradient.contiguous()
         self._tables.update(i, gradient, self._rate(i))
         self._sent.add(i)
         self._arrivals.leave(i)
 
-    def _rate(self, i):
+    def _rate(self, i: int) -> float:
         return float(self._groups[i]["lr"])
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """End this worker's step; `closure` computes the loss and its gradients. A parameter without a gradient counts as zero."""
         loss = self._loss_of(closure)
         self.start()
@@ -96,35 +106,35 @@ class ServedOptimizer(Wrapping):
         self._arrivals.end_step()
         return loss
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Return when all weights are as fresh as the consistency model requires, and stay so until the next backward pass."""
         if not self._finished:
             self.start()
             self._arrivals.wait_for_all()
 
-    def finish(self):
+    def finish(self) -> None:
         """End the worker after its last step: every parameter then has all workers' updates, bitwise equal on all workers."""
         self.start()
         self._tables.finish()
         self.detach()
 
-    def close(self):
+    def close(self) -> None:
         """Disconnect, and leave the net as it is. Without `finish`, servers wait for the worker until their patience ends."""
         self.detach()
         self._tables.close()
 
-    def detach(self):
+    def detach(self) -> None:
         """From now on the net is trained without this optimizer, as in a forked process."""
         self._finished = True
         self._arrivals.remove()
         for hook in self._hooks:
             hook.remove()
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget gradients that were not sent; those that were sent are zero."""
         self.optimizer.zero_grad(set_to_none)
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """The state as the wrapped optimizer would have it, the servers' exact weights, and what this worker's codec keeps.
 
         Called between steps, by every worker at the same step, or by one under a model with staleness 0.
@@ -140,7 +150,7 @@ class ServedOptimizer(Wrapping):
         self.optimizer.state.clear()
         return state
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from this state: of any worker, with any number of workers and servers, or of torch's optimizer alone.
 
         Called by every worker, before the first forward pass. Weights of the net become those of the state, if it has them.
@@ -162,18 +172,18 @@ class ServedOptimizer(Wrapping):
                 for name, parameter in self._named:
                     parameter.copy_(served["weights"][name].view_as(parameter))
 
-    def register_step_pre_hook(self, hook):
+    def register_step_pre_hook(self, hook: Any) -> NoReturn:
         """Refused: servers make the steps."""
         raise syncopate.Misuse("servers make the steps of this optimizer; call the hook before step()")
 
-    def register_step_post_hook(self, hook):
+    def register_step_post_hook(self, hook: Any) -> NoReturn:
         """Refused: servers make the steps."""
         raise syncopate.Misuse("servers make the steps of this optimizer; call the hook after step()")
 
-    def __getstate__(self):
+    def __getstate__(self) -> NoReturn:
         raise syncopate.Misuse("a ServedOptimizer belongs to its worker; save state_dict()")
 
 
-def _bytes_as_tensor(content):
+def _bytes_as_tensor(content: bytes) -> torch.Tensor:
     """In a tensor, so that torch.load reads a saved state as weights only."""
     return torch.frombuffer(bytearray(content), dtype=torch.uint8) if content else torch.empty(0, dtype=torch.uint8, device="cpu")

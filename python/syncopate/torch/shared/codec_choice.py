@@ -190,7 +190,7 @@ def _bytes(bucket):
 
 def _choice(ready_s, cost_s, at_least=WORTH):
     predicted = {codec: finish_s(ready_s, cost) for codec, cost in cost_s.items()}
-    best = min(predicted, key=predicted.get)
+    best = min(predicted, key=predicted.__getitem__)
     if "none" in predicted and predicted[best] > (1 - at_least) * predicted["none"]:
         best = "none"
     steps = ", ".join(f"{1e3 * seconds:.1f} ms with {codec}" for codec, seconds in predicted.items())

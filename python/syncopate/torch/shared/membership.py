@@ -1,18 +1,27 @@
 """Waiting for ranks through the store that torch gives, and watching them while they join a group."""
 
+from __future__ import annotations
+
 import contextlib
 import datetime
 import json
 import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TypeVar
+
+from torch.distributed import Store
 
 import syncopate
 
 _LOOK_S = 0.1  # between two looks at the others
 _SILENT_S = 8  # a rank that joins and does not count for longer is lost
 _CAUSE_S = 2  # for the cause of a failure, which another rank may write
+_Error = TypeVar("_Error", bound=syncopate.Error)
+_Answer = TypeVar("_Answer")
 
 
-def come(store, keys, deadline):
+def come(store: Store, keys: list[str], deadline: float) -> bool:
     """Whether the keys are in the store by then. Some stores raise a plain RuntimeError when they are not."""
     try:
         store.wait(keys, left(deadline))
@@ -23,12 +32,12 @@ def come(store, keys, deadline):
     return True
 
 
-def left(deadline):
+def left(deadline: float) -> datetime.timedelta:
     """Time until then; at least a millisecond, because a store takes none as for ever."""
     return datetime.timedelta(seconds=max(deadline - time.monotonic(), 1e-3))
 
 
-def named(kind, text, rank, peer):
+def named(kind: type[_Error], text: str, rank: int | None, peer: int | None) -> _Error:
     """The exception of that kind on this rank, about that peer."""
     error = kind(text)
     error.rank, error.peer = rank, peer
@@ -41,21 +50,21 @@ class Watch:
     Every rank counts in the store. Rank 0 watches the counts of all that have come, and the others watch that of rank 0.
     """
 
-    def __init__(self, store, rank, size):
+    def __init__(self, store: Store, rank: int, size: int) -> None:
         self._store, self._rank = store, rank
-        self._watched = range(1, size) if rank == 0 else [0]
+        self._watched: Sequence[int] = range(1, size) if rank == 0 else [0]
         self._shown, self._next_look_s, self._next_count_s = 0, 0.0, 0.0
-        self._seen = {}  # by rank: the last count, and when it was new
+        self._seen: dict[int, tuple[bytes, float]] = {}  # by rank: the last count, and when it was new
 
-    def __enter__(self):
+    def __enter__(self) -> Watch:
         self._asked(self._count)
         return self
 
-    def _count(self):
+    def _count(self) -> None:
         self._store.set(f"count/{self._rank}", str(self._shown))
         self._shown += 1
 
-    def __exit__(self, _, error, trace):
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         cause = None
         with contextlib.suppress(RuntimeError):  # the store may have ended
             if error is None:
@@ -67,7 +76,7 @@ class Watch:
         if cause is not None and isinstance(error, Exception):
             raise cause from error
 
-    def come(self, keys, deadline):
+    def come(self, keys: list[str], deadline: float) -> bool:
         """Whether the keys are in the store by then. Raises as `look`."""
         pause_s = 1e-3
         while not self._asked(lambda: self._store.check(keys)):  # TCPStore logs each `wait` that ends without them
@@ -78,7 +87,7 @@ class Watch:
             pause_s = min(2 * pause_s, _LOOK_S)
         return True
 
-    def look(self):
+    def look(self) -> None:
         """Raise RemoteFailure if another rank has failed, PeerLost if one has ended or does not run, or if the store has ended."""
         now = time.monotonic()
         if now < self._next_look_s:
@@ -92,12 +101,12 @@ class Watch:
         for other in self._asked(self._silent):
             raise named(syncopate.PeerLost, f"rank {other} has ended, or does not run, while the ranks connected", self._rank, other)
 
-    def _silent(self):
+    def _silent(self) -> list[int]:
         """Count, and return the ranks that have come and have not counted for long."""
         self._count()
         now, silent = time.monotonic(), []
         for other in self._watched:
-            count = self._seen.get(other, (None, now))[0]
+            count: bytes | None = self._seen.get(other, (None, now))[0]
             if count != b"joined" and (count is not None or self._store.check([f"count/{other}"])):
                 count = self._store.get(f"count/{other}")
                 if count != self._seen.get(other, (None, now))[0]:
@@ -106,7 +115,7 @@ class Watch:
                     silent.append(other)
         return silent
 
-    def _cause(self, patience_s):
+    def _cause(self, patience_s: float) -> syncopate.RemoteFailure | None:
         """The failure that another rank has written, as an exception; None if there is none."""
         if not (come(self._store, ["failed"], time.monotonic() + patience_s) if patience_s else self._store.check(["failed"])):
             return None
@@ -114,7 +123,7 @@ class Watch:
         culprit = rank if peer is None else peer
         return named(syncopate.RemoteFailure, f"rank {rank} could not join the group: {text}", self._rank, culprit)
 
-    def _asked(self, ask):
+    def _asked(self, ask: Callable[[], _Answer]) -> _Answer:
         try:
             return ask()
         except RuntimeError as error:

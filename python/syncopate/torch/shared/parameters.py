@@ -1,25 +1,31 @@
 """A model's parameters as the library's gradients: by name, in the order of the forward pass."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
 import torch
 
 import syncopate
 from syncopate.torch.device.lane import require_usable
 
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16"}
+_Named = TypeVar("_Named", bound="list[tuple[str, torch.nn.Parameter]] | list[tuple[str, torch.Tensor]]")
 
 
-def is_exchanged(parameter):
+def is_exchanged(parameter: torch.Tensor) -> bool:
     """Whether ranks exchange its gradient. That of a parameter without elements has nothing to average."""
     return parameter.requires_grad and parameter.numel() > 0
 
 
-def trained(model):
+def trained(model: torch.nn.Module) -> list[tuple[str, torch.nn.Parameter]]:
     """(name, parameter) of those that get a gradient; DistributedDataParallel's wrapping does not change names."""
     inner = model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
     return usable([(name, parameter) for name, parameter in inner.named_parameters() if is_exchanged(parameter)])
 
 
-def usable(named):
+def usable(named: _Named) -> _Named:
     """These (name, parameter). Raises Misuse if the library cannot reduce the gradient of one."""
     _require_devices(named)
     for name, parameter in named:
@@ -29,9 +35,9 @@ def usable(named):
     return named
 
 
-def _require_devices(named):
+def _require_devices(named: Sequence[tuple[str, torch.Tensor]]) -> None:
     """Raise Misuse unless all are on the CPU, or all on accelerators from which gradients can be copied."""
-    first = {}
+    first: dict[torch.device, str] = {}
     for name, parameter in named:
         first.setdefault(parameter.device, name)
     if len({device.type for device in first}) > 1:
@@ -43,7 +49,7 @@ def _require_devices(named):
             require_usable(name, device)
 
 
-def updated(optimizer, model):
+def updated(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> list[tuple[str, torch.nn.Parameter]]:
     """The model's parameters that the optimizer updates, by name, in forward order."""
     updated = {parameter for group in optimizer.param_groups for parameter in group["params"] if is_exchanged(parameter)}
     named = [(name, parameter) for name, parameter in trained(model) if parameter in updated]
@@ -53,23 +59,23 @@ def updated(optimizer, model):
     return named
 
 
-def on_cpu(named):
+def on_cpu(named: Sequence[tuple[str, torch.Tensor]]) -> bool:
     """Whether all of these are on the CPU, where the library works."""
     return all(parameter.is_cpu for _, parameter in named)
 
 
-def gradients(parameters):
+def gradients(parameters: Sequence[tuple[str, torch.Tensor]]) -> list[syncopate.Gradient]:
     """The gradients of these parameters, for a Synchronizer or Combiner."""
     return [syncopate.Gradient(name, tuple(parameter.shape), DTYPES[parameter.dtype]) for name, parameter in parameters]
 
 
-def weights(parameters):
+def weights(parameters: Sequence[tuple[str, torch.Tensor]]) -> list[torch.Tensor]:
     """The values of these, for codecs that look at them; empty if one cannot be used in place."""
     in_place = on_cpu(parameters) and all(parameter.is_contiguous() for _, parameter in parameters)
     return [parameter.detach() for _, parameter in parameters] if in_place else []
 
 
-def in_place(named):
+def in_place(named: _Named) -> _Named:
     """These (name, parameter). Raises Misuse if the library cannot use the weights of one as they lie, or, on an accelerator, copies."""
     _require_devices(named)
     for name, parameter in named:
@@ -79,7 +85,7 @@ def in_place(named):
     return named
 
 
-def become_those_of_rank_0(group, model):
+def become_those_of_rank_0(group: syncopate.Group, model: torch.nn.Module) -> None:
     """Give the model rank 0's parameters and buffers. A collective."""
     for name, tensor in model.state_dict().items():
         if isinstance(tensor, torch.Tensor) and tensor.numel():

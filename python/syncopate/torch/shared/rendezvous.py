@@ -1,5 +1,7 @@
 """Where the ranks of a process group meet: rank 0 writes the address into the store that torch gives, and the others read it there."""
 
+from __future__ import annotations
+
 import errno
 import ipaddress
 import os
@@ -9,6 +11,7 @@ import time
 
 import torch
 import torch.distributed as dist
+from torch.distributed import ProcessGroup, Store
 
 import syncopate
 from syncopate.torch.shared.membership import Watch, come, left, named
@@ -18,29 +21,29 @@ _REFUSED = "refused:"  # in the place of an address: why rank 0 has none
 _CONNECTING_S = 60  # when all ranks have come
 
 
-def own_group(process_group=None, timeout_s=None):
+def own_group(process_group: ProcessGroup | None = None, timeout_s: float | None = None) -> syncopate.Group:
     """A group of its own for the ranks of a process group, of any backend; without torch.distributed, of the job's ranks.
 
     Its operations keep their order whatever the process group does at the same time. timeout_s: by default the process group's.
     """
     if not dist.is_initialized():
         return syncopate.Group.join(timeout_s=DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s)
-    process_group = process_group or dist.group.WORLD
+    process_group = process_group or dist.distributed_c10d._get_default_group()
     timeout_s = _timeout_of(process_group) if timeout_s is None else timeout_s
     _, store = dist.distributed_c10d._world.pg_map[process_group]
     rank = process_group.rank()
     return join(generation(dist.PrefixStore("syncopate/own", store), rank), rank, process_group.size(), timeout_s)
 
 
-def place(process_group=None):
+def place(process_group: ProcessGroup | None = None) -> tuple[int, int] | None:
     """This rank and the number of ranks in the process group, by default of all; None without torch.distributed."""
     if not dist.is_initialized():
         return None
-    process_group = process_group or dist.group.WORLD
+    process_group = process_group or dist.distributed_c10d._get_default_group()
     return process_group.rank(), process_group.size()
 
 
-def _timeout_of(process_group):
+def _timeout_of(process_group: ProcessGroup) -> float:
     """That of `init_process_group(timeout=…)`, in seconds, if its backend has this option."""
     try:
         return process_group._get_backend(torch.device("cpu")).options._timeout.total_seconds()
@@ -48,12 +51,12 @@ def _timeout_of(process_group):
         return DEFAULT_TIMEOUT_S
 
 
-def generation(store, rank):
+def generation(store: Store, rank: int) -> Store:
     """The part of a store for its next group: a store may outlive a process group, and the keys with it."""
     return dist.PrefixStore(f"syncopate/{store.add(f'syncopate/joined/{rank}', 1)}", store)
 
 
-def join(store, rank, size, timeout_s):
+def join(store: Store, rank: int, size: int, timeout_s: float) -> syncopate.Group:
     """Join the group of these ranks. Ranks of one host meet at a name that nobody else knows, others at rank 0's address.
 
     Raises Timeout, which names the ranks that are missing; RemoteFailure or PeerLost, soon, if another rank fails or ends.
@@ -68,7 +71,7 @@ def join(store, rank, size, timeout_s):
     raise syncopate.Misuse(meeting.removeprefix(_REFUSED))
 
 
-def _meeting(store, rank, size, timeout_s, deadline, watch):
+def _meeting(store: Store, rank: int, size: int, timeout_s: float, deadline: float, watch: Watch) -> str:
     """Where the ranks meet, when all have come, or why they cannot."""
     hosts = [f"host/{other}" for other in range(size)]
     store.set(hosts[rank], _host())
@@ -85,10 +88,10 @@ def _meeting(store, rank, size, timeout_s, deadline, watch):
 class MonitoredBarrier:
     """torch's monitored barrier of one process group: through the store, so that it does not disturb the group's operations."""
 
-    def __init__(self, store, rank, size):
+    def __init__(self, store: Store, rank: int, size: int) -> None:
         self._store, self._rank, self._size = dist.PrefixStore("monitored", store), rank, size
 
-    def wait(self, timeout_s, names_all):
+    def wait(self, timeout_s: float, names_all: bool) -> None:
         """Return when every rank is here. Raises Timeout on every rank; rank 0's names the first rank that is missing, or all."""
         if self._rank != 0:
             self._wait_for_rank_0(timeout_s)
@@ -112,7 +115,7 @@ class MonitoredBarrier:
             self._store.delete_key(f"here/{other}")
             self._store.set(f"pass/{other}", "")
 
-    def _wait_for_rank_0(self, timeout_s):
+    def _wait_for_rank_0(self, timeout_s: float) -> None:
         here, passed = f"here/{self._rank}", f"pass/{self._rank}"
         self._store.set(here, "")
         if come(self._store, [passed], time.monotonic() + timeout_s):
@@ -128,11 +131,11 @@ class MonitoredBarrier:
         )
 
 
-def _ranks(missing):
+def _ranks(missing: list[int]) -> str:
     return f"rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
 
 
-def _host():
+def _host() -> str:
     """Equal for processes that reach each other by local sockets: one kernel, one network namespace."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
@@ -142,14 +145,14 @@ def _host():
         raise syncopate.SystemFailure(f"cannot read the identity of this host: {error.strerror}{remedy}") from error
 
 
-def _address_or_reason():
+def _address_or_reason() -> str:
     try:
         return _own_address()
     except (syncopate.Misuse, OSError) as error:  # every rank raises it
         return f"{_REFUSED}rank 0: {error}"
 
 
-def _own_address():
+def _own_address() -> str:
     """A free port at this host's address from which it reaches MASTER_ADDR: rank 0 of a group may run on any host."""
     host = os.environ.get("MASTER_ADDR") or socket.gethostname()
     family, _, _, _, master = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
