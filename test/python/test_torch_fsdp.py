@@ -1,11 +1,16 @@
 """FSDP2 with codecs between hosts: native HSDP's weights without one, equal weights on all ranks with any, checkpoints, and refusals."""
 
+from types import SimpleNamespace
+
 import pytest
+import torch
 import torch_job
 
 import syncopate.torch
 
 pytest.importorskip("torch.distributed.fsdp", reason="FSDP2 came with torch 2.6")
+from syncopate.torch import fsdp
+
 CODECS = "topk:0.05 qsgd:8 int8 low_rank:2 fp16"
 
 
@@ -66,3 +71,8 @@ def test_what_does_not_fit_is_refused_on_every_rank():
         assert "codec" in found["ranks"], found["ranks"]
         assert "every parameter of a module that fully_shard was given needs a gradient" in found["unused"], found
         assert "allowed: the same number of ranks and hosts" in found["loaded"], found
+
+
+def test_a_rank_outside_of_the_mesh_is_refused():
+    with pytest.raises(syncopate.Misuse, match="this rank is not in the mesh"):
+        fsdp.compress(torch.nn.Linear(2, 2), SimpleNamespace(ndim=2, get_coordinate=lambda: None))

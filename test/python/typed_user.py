@@ -15,6 +15,7 @@ import syncopate
 import syncopate.horovod as hvd
 import syncopate.testing
 import syncopate.torch
+import syncopate.torch.fsdp
 
 
 def collectives() -> None:
@@ -98,6 +99,16 @@ def averaged(model: torch.nn.Module, batches: list[tuple[torch.Tensor, torch.Ten
     print(len(state))
     optimizer.close()
     syncopate.torch.DistributedOptimizer(model, optimizer)  # type: ignore[arg-type]  # in the other order
+
+
+def with_codecs(model: torch.nn.Module, mesh: torch.distributed.device_mesh.DeviceMesh) -> str:
+    parallel = syncopate.torch.DistributedDataParallel(model, codec="auto:topk:0.01+none", feedback=syncopate.Feedback("residual"), at_least=0.1)
+    parallel.load_codec_state(parallel.codec_state())
+    print(parallel.choice.codec)  # type: ignore[union-attr]  # None before it is made
+    exchange = syncopate.torch.fsdp.compress(model, mesh, codec="topk:0.01")
+    exchange.load_state_dict(exchange.state_dict())
+    syncopate.torch.fsdp.compress(mesh, model)  # type: ignore[arg-type]  # in the other order
+    return parallel.choice.codec if parallel.choice else "none yet"
 
 
 def divided(model: torch.nn.Module, group: syncopate.Group) -> float:

@@ -1,11 +1,17 @@
 """Hybrid sharding with FSDP2: FSDP reduces gradients within a host, and the library averages their shards between hosts, with any codec."""
 
+from __future__ import annotations
+
+import functools
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor, Shard
 
@@ -14,7 +20,7 @@ from syncopate.torch.device.copies import Copies
 from syncopate.torch.shared import codec_choice, errors, parameters, rendezvous
 
 
-def compress(model, mesh, *, timeout_s=None, **coding):
+def compress(model: torch.nn.Module, mesh: DeviceMesh, *, timeout_s: float | None = None, **coding: Any) -> ReplicaExchange:
     """Average the gradients' shards of an FSDP2 model between hosts with a codec; a ReplicaExchange. Every rank calls it.
 
     model: `fully_shard(module, mesh=mesh[second])` has sharded each of its modules within a host. mesh: of two dimensions, the
@@ -25,14 +31,19 @@ def compress(model, mesh, *, timeout_s=None, **coding):
     FSDP calls the exchange when a module's gradients are reduced, and the backward pass waits for it. Errors are raised by
     `backward`. Raises Misuse for a mesh or model that does not fit.
     """
-    _require_hosts(mesh)
-    return ReplicaExchange(_units(model, mesh), mesh, timeout_s, codec_choice.known(coding))
+    host, _ = _place_in(mesh)
+    return ReplicaExchange(_units(model, mesh.mesh[host].tolist()), mesh, timeout_s, codec_choice.known(coding))
 
 
-def _require_hosts(mesh):
+def _place_in(mesh: DeviceMesh) -> list[int]:
+    """The numbers of this rank's host and of its place there. Raises Misuse for a mesh that has no such places, or none for this rank."""
     if mesh.ndim != 2:
         raise syncopate.Misuse(f"a mesh of {mesh.ndim} dimension{'s' * (mesh.ndim != 1)}; allowed: two, the hosts and the ranks of a host: "
                                'init_device_mesh(device, (hosts, ranks), mesh_dim_names=("host", "rank"))')
+    coordinate = mesh.get_coordinate()
+    if coordinate is None:
+        raise syncopate.Misuse("this rank is not in the mesh; allowed: a call by the ranks of the mesh only")
+    return list(coordinate)
 
 
 @dataclass
@@ -43,11 +54,11 @@ class _Unit:
     """
 
     module: FSDPModule
-    named: list
+    named: list[tuple[str, DTensor]]
     first: int
     dtype: torch.dtype
 
-    def placed(self, reduced):
+    def placed(self, reduced: torch.Tensor) -> list[tuple[int, torch.Tensor]]:
         """(number, values) of each gradient in these reduced shards; a parameter with fewer rows than ranks may have none here."""
         begins = list(itertools.accumulate((_padded_size(parameter) for _, parameter in self.named), initial=0))
         if reduced.numel() != begins[-1] or reduced.dtype != self.dtype:
@@ -60,17 +71,17 @@ class _Unit:
         return [(self.first + i, reduced[begins[i]:begins[i] + own.numel()].view(own.shape)) for i, own in enumerate(locals_) if own.numel()]
 
 
-def _padded_size(parameter):
+def _padded_size(parameter: DTensor) -> int:
     """Elements of the largest shard of a parameter."""
+    placement: Any
     (placement,) = parameter.placements
     dimension = parameter.shape[placement.dim]
     return parameter.numel() // dimension * math.ceil(dimension / parameter.device_mesh.size()) if dimension else 0
 
 
-def _units(model, mesh):
-    """The units of a model, in the order of its modules. Raises Misuse for one that is not sharded over the mesh's second dimension."""
-    ranks_of_host = mesh.mesh[mesh.get_coordinate()[0]].tolist()
-    modules = {}
+def _units(model: torch.nn.Module, ranks_of_host: list[int]) -> list[_Unit]:
+    """The units of a model, in the order of its modules. Raises Misuse for one that is not sharded over these ranks."""
+    modules: dict[Any, list[tuple[str, Any]]] = {}  # by the state of a unit
     for prefix, module in model.named_modules():
         if isinstance(module, FSDPModule):
             modules.setdefault(module._get_fsdp_state(), []).append((prefix, module))  # fully_shard([a, b]) makes one unit of both
@@ -88,7 +99,7 @@ def _units(model, mesh):
     return units
 
 
-def _own(prefix, module):
+def _own(prefix: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     """(name, parameter) of a module without those of modules in it that are units of their own."""
     for name, parameter in module.named_parameters(recurse=False):
         yield f"{prefix}.{name}" if prefix else name, parameter
@@ -97,7 +108,7 @@ def _own(prefix, module):
             yield from _own(f"{prefix}.{name}" if prefix else name, child)
 
 
-def _require_sharded(name, parameter, ranks):
+def _require_sharded(name: str, parameter: Any, ranks: list[int]) -> None:
     mesh = parameter.device_mesh if isinstance(parameter, DTensor) else None
     if mesh is None or mesh.ndim != 1 or mesh.mesh.tolist() != ranks or not isinstance(parameter.placements[0], Shard):
         found = "is not sharded" if mesh is None else f"is sharded over ranks {mesh.mesh.tolist()}"
@@ -111,7 +122,7 @@ class ReplicaExchange:
     It is Stateful for torch.distributed.checkpoint: `state_dict` has what the codec keeps, which differs from rank to rank.
     """
 
-    def __init__(self, units, mesh, timeout_s, coding):
+    def __init__(self, units: list[_Unit], mesh: DeviceMesh, timeout_s: float | None, coding: dict[str, Any]) -> None:
         if codec_choice.candidates(coding.get("codec", "none")):
             raise syncopate.Misuse(f"codec={coding['codec']!r}; allowed: one codec, chosen before")
         self._units = units
@@ -124,9 +135,9 @@ class ReplicaExchange:
         self._copies = Copies(self.group.abort, [unit.named[0][1] for unit in units])
         self._is_in_step = False
         for number, unit in enumerate(units):
-            unit.module.set_all_reduce_hook(lambda reduced, number=number, unit=unit: self._combine(number, unit, reduced))
+            unit.module.set_all_reduce_hook(functools.partial(self._combine, number, unit))
 
-    def _combine(self, number, unit, reduced):
+    def _combine(self, number: int, unit: _Unit, reduced: torch.Tensor) -> None:
         """Return when `reduced` has the average, or the current stream will."""
         if not self._is_in_step:
             self._is_in_step = errors.call_after_backward(self._end_step)
@@ -139,28 +150,28 @@ class ReplicaExchange:
         self._combiner.combine(unit.placed(crossing.host))
         self._copies.back(number, crossing)
 
-    def _end_step(self):
+    def _end_step(self) -> None:
         self._is_in_step = False
         self._combiner.end_step()
 
-    def discard_step(self):
+    def discard_step(self) -> None:
         """Discard what the last step changed in the codec's state, because no rank applies its averages. Between steps, on every rank."""
         self._combiner.discard_step()
 
-    def _place(self):
+    def _place(self) -> str:
         return f"rank {dist.get_rank()} of {dist.get_world_size()}"
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """The codec's state on this rank after the last step, under the rank's number."""
         return {self._place(): self._combiner.save()}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Load what `state_dict` gave on this rank, of the same number. Raises Misuse for another coding, model or number of ranks."""
         if self._place() not in state:
             raise syncopate.Misuse(f"the saved state is of {', '.join(state)}; this is {self._place()}; allowed: the same number of ranks and hosts")
         self._combiner.restore(*state[self._place()])
 
-    def close(self):
+    def close(self) -> None:
         """Leave the group, on every rank; the model's gradients are then averaged within a host only."""
         for unit in self._units:
             unit.module.set_all_reduce_hook(lambda _: None)
@@ -169,7 +180,7 @@ class ReplicaExchange:
         self.group.close()
 
 
-def _type_of(name, dtype):
+def _type_of(name: str, dtype: torch.dtype) -> str:
     if dtype not in parameters.DTYPES:
         raise syncopate.Misuse(f"gradients of {name} are reduced in {dtype}; allowed: {', '.join(map(str, parameters.DTYPES))}")
     return parameters.DTYPES[dtype]

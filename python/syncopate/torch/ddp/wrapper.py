@@ -1,12 +1,17 @@
 """DistributedDataParallel with buckets for the network, a codec, and its state: torch's own, with one import changed."""
 
+from __future__ import annotations
+
 import contextlib
 import inspect
 import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
+import syncopate
 from syncopate.torch.ddp import buckets
 from syncopate.torch.ddp.hook import HookState, hook
 from syncopate.torch.ddp.within_host import WithinHostState
@@ -38,8 +43,10 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
     has both, and is loaded into the process group that exists then. `close()` leaves the group.
     """
 
-    def __init__(self, module, *args, codec="none", feedback="auto", at_least=None, within=None, sample=None, loss=None,
-                 policy="exact_dp", **options):
+    def __init__(self, module: torch.nn.Module, *args: Any, codec: str | syncopate.Codec = "none",
+                 feedback: str | syncopate.Feedback = "auto", at_least: float | None = None,
+                 within: str | dist.ProcessGroup | None = None, sample: Any = None, loss: Callable[[Any], torch.Tensor] | None = None,
+                 policy: str = "exact_dp", **options: Any) -> None:
         others = [name for name in options if name not in _ARGUMENTS.parameters]
         coding = codec_choice.known({"codec": codec, "feedback": feedback} | {name: options.pop(name) for name in others})
         bound = _ARGUMENTS.bind(module, *args, **options)
@@ -47,7 +54,7 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
         state = HookState(at_least=at_least, **coding) if within is None else WithinHostState(within, at_least=at_least, **coding)
         state.attach(module, _process_group(given))
         dense, coded = _laws(state, coding)
-        if dense and not any(given.get(name) for name in _BUCKETS):
+        if dense and coded and not any(given.get(name) for name in _BUCKETS):
             measuring = None if sample is None else buckets.Measuring(sample, loss, policy)
             is_rebuilt = not given.get("find_unused_parameters") or bool(given.get("static_graph"))
             given.update(buckets.sizes(state.job, coded.of_parts(state.parts), module, measuring, is_rebuilt=is_rebuilt))
@@ -55,29 +62,31 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
         self._dense_law, self._is_judged = dense, False
         self._use(state)
 
-    def _use(self, state):
+    def _use(self, state: HookState) -> None:
         self.hook_state = state
         self._comm_hooks = []
         self.register_comm_hook(state, hook)
 
     @property
-    def choice(self):
+    def choice(self) -> codec_choice.Choice | None:
         """The Choice of `codec="auto:A+B"`: codec, predicted_s, reason; None before it is made."""
-        return self.hook_state.choice
+        choice: codec_choice.Choice | None = self.hook_state.choice
+        return choice
 
-    def codec_state(self):
+    def codec_state(self) -> dict[str, Any]:
         """The codec's state on this rank after the last step, for a checkpoint of this rank's own."""
-        return self.hook_state.state_dict()
+        state: dict[str, Any] = self.hook_state.state_dict()
+        return state
 
-    def load_codec_state(self, state):
+    def load_codec_state(self, state: dict[str, Any]) -> None:
         """Load what `codec_state()` gave; codec and feedback must be the same."""
         self.hook_state.load_state_dict(state)
 
-    def close(self):
+    def close(self) -> None:
         """Leave the group of the hook, on every rank; `module` has the weights. No backward pass may follow."""
         self.hook_state.close()
 
-    def forward(self, *inputs, **kwargs):
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """The module's output."""
         if not self._is_judged and self.hook_state.timeline.is_complete:
             self._is_judged = True
@@ -85,32 +94,33 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
         with _first_bucket_at_most(self.bucket_bytes_cap):
             return super().forward(*inputs, **kwargs)
 
-    def _judge(self):
+    def _judge(self) -> None:
         """Warn if uncoded gradients, too, would arrive with the end of the backward pass."""
-        if self._dense_law is None or self.hook_state.job.rank != 0 or (self.choice and self.choice.codec != "none"):
+        dense = self._dense_law
+        if dense is None or self.hook_state.job.rank != 0 or (self.choice and self.choice.codec != "none"):
             return
-        step_s, passes_s = self._uncoded_step()
+        step_s, passes_s = self._uncoded_step(dense)
         exposed_s = step_s - passes_s
         if exposed_s < codec_choice.WORTH * step_s:
             warnings.warn(f"the network is fast enough: uncoded gradients delay a step of {1e3 * step_s:.1f} ms by {1e3 * exposed_s:.1f} ms, "
                           "and no codec or size of buckets can save more", stacklevel=3)
 
-    def _uncoded_step(self):
+    def _uncoded_step(self, dense: codec_choice.Law) -> tuple[float, float]:
         """Seconds with the exchange and without it, which are those of the choice if there is one."""
         if self.choice:
             return self.choice.predicted_s["none"], self.choice.passes_s
         timeline = self.hook_state.timeline
         ready_s = timeline.ready_s()
-        return codec_choice.finish_s(ready_s, [self._dense_law.seconds(size) for size in timeline.sizes]), ready_s[-1]
+        return codec_choice.finish_s(ready_s, [dense.seconds(size) for size in timeline.sizes]), ready_s[-1]
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self.hook_state.attach(self)
         self._use(self.hook_state)
 
 
 @contextlib.contextmanager
-def _first_bucket_at_most(size):
+def _first_bucket_at_most(size: int) -> Iterator[None]:
     """torch.compile divides the module as DDP its buckets, and accepts none that are smaller than the first one's default."""
     before = dist._DEFAULT_FIRST_BUCKET_BYTES
     dist._DEFAULT_FIRST_BUCKET_BYTES = min(before, size)
@@ -120,12 +130,12 @@ def _first_bucket_at_most(size):
         dist._DEFAULT_FIRST_BUCKET_BYTES = before
 
 
-def _process_group(given):
+def _process_group(given: dict[str, Any]) -> dist.ProcessGroup | None:
     mesh = given.get("device_mesh")
     return given.get("process_group") or (mesh.get_group(mesh_dim=0) if mesh is not None else None)
 
 
-def _laws(state, coding):
+def _laws(state: HookState, coding: dict[str, Any]) -> tuple[codec_choice.Law, codec_choice.Law] | tuple[None, None]:
     """Those of uncoded gradients and of these; nothing for one rank."""
     if state.group.size == 1:
         return None, None
