@@ -42,9 +42,9 @@ TEST(ExchangePhases, TakeTheTimeOfTheExchange) {
       const ComparedPolicies found = compared(exchange, codec);
       double seconds = 0;
       for (const ExchangePhase& phase : found.phases) seconds += phase.seconds;
-      const ExchangeLawOf law =
-          law_of({.codec = codec, .exchange = exchange},
-                 {.model = "one layer", .layers = {{.name = "layer", .bytes = kExchanged, .backward_s = 1e-3}}}, hosts());
+      const ExchangeLawOf law = law_of(
+          {.codec = codec, .exchange = exchange},
+          {.model = "one layer", .layers = {{.name = "layer", .bytes = kExchanged, .backward_s = 1e-3}}}, hosts());
       EXPECT_NEAR(seconds, exchange_cost(hosts(), 8, kExchanged, law(8, 2)).table.back().second, 1e-9)
           << exchange << ' ' << codec;
     }
