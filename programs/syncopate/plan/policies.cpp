@@ -123,8 +123,11 @@ int compare(const PoliciesArguments& options, const Session& session) {
     print_phases(answer.compared.phases);
     return 0;
   }
-  for (const Prediction& prediction : answer.compared.predictions) print_row(row_of(prediction, answer));
-  for (const ExchangePhase& phase : answer.compared.phases) print_row(row_of(phase));
+  for (const Prediction& prediction : answer.compared.predictions) {
+    nlohmann::json row = row_of(prediction, answer);
+    for (const ExchangePhase& phase : answer.compared.phases) row["phases"].push_back(row_of(phase));
+    print_row(row);
+  }
   return 0;
 }
 
