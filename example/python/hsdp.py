@@ -24,7 +24,7 @@ for block in net:
 fully_shard(net, mesh=mesh["rank"])
 exchange = fsdp.compress(net, mesh, codec=given.codec)  # between hosts
 
-optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
+optimizer = torch.optim.SGD(net.parameters(), lr=1.0)
 drawn = torch.Generator().manual_seed(dist.get_rank())
 for _ in range(60):
     values = torch.randn(64, 128, generator=drawn).to(device)

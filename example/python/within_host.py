@@ -19,13 +19,13 @@ if device == "cuda":
 within = dist.new_subgroups(given.ranks_per_host)[0] if given.ranks_per_host else "host"
 
 torch.manual_seed(0)
-net = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(3)]).to(device)
-net = DistributedDataParallel(net, codec=given.codec, within=within, dense_below=0)
+net = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(128, 128), torch.nn.Tanh()) for _ in range(3)]).to(device)
+net = DistributedDataParallel(net, codec=given.codec, within=within)
 sent = net.hook_state.group.traffic_bytes[0]  # by the constructor, which measures the network
-optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
+optimizer = torch.optim.SGD(net.parameters(), lr=1.0)
 drawn = torch.Generator().manual_seed(dist.get_rank())
 for _ in range(60):
-    values = torch.randn(64, 64, generator=drawn).to(device)
+    values = torch.randn(64, 128, generator=drawn).to(device)
     loss = (net(values) - values.roll(1, 1)).square().mean()
     optimizer.zero_grad()
     loss.backward()

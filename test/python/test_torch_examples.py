@@ -93,12 +93,12 @@ def test_a_sharded_transformer_learns_letters():
 
 def test_shards_between_hosts_are_compressed():
     loss, sent = re.search(r"^loss (\S+); (\d+) bytes", torchrun("hsdp.py", ranks=4), re.MULTILINE).groups()
-    assert float(loss) < 0.85 and int(sent) < 200_000  # without a codec 1.5 million
+    assert float(loss) < 0.85 and int(sent) < 600_000  # without a codec 6 million
 
 
 def test_shards_of_ddp_are_compressed_between_hosts():
     loss, sent = re.search(r"^loss (\S+); (\d+) bytes", torchrun("within_host.py", "--ranks-per-host", "2", ranks=4), re.MULTILINE).groups()
-    assert float(loss) < 0.85 and int(sent) < 200_000  # without a codec 1.5 million
+    assert float(loss) < 0.85 and int(sent) < 600_000  # without a codec 6 million
     assert "; 0 bytes sent to other hosts" in torchrun("within_host.py")
 
 
