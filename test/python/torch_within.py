@@ -4,6 +4,7 @@ import contextlib
 import os
 import pickle
 import signal
+import types
 from unittest import mock
 
 import numpy
@@ -334,7 +335,7 @@ class GathersFirst(within_host.WithinHostState):
     """Shards are gathered before they are averaged between hosts."""
 
     def _averaged(self, number, placed, buffer, is_last):
-        return finished(buffer)
+        return types.SimpleNamespace(future=finished(buffer))
 
 
 class DoesNotDivide(within_host.WithinHostState):
@@ -425,8 +426,9 @@ def order(rank, size, store):
         state, names = net.hook_state, []
 
         def settle(_, state=state):
-            for thread in (state._local, state._thread, state._exchanging, state._thread, state._local):
-                thread.submit(lambda: None).result()
+            state._local.submit(lambda: None).result()
+            state._combiner.wait()
+            state._local.submit(lambda: None).result()
 
         def noted(call, kind, names=names):
             def issue(out, given, **options):

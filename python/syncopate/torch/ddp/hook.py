@@ -311,7 +311,8 @@ class HookState:
         self._combiner = syncopate.Combiner(self.group, self._gradients, weights=self._weights, **coding)
         self._has_ended_step = False
         if self._saved is not None:
-            self._combiner.restore(*self._saved)
+            codec, steps, rank, ranks, *_, gradients = self._saved
+            self._combiner.restore(codec, steps, rank, ranks, gradients)
 
     def _candidates(self):
         return codec_choice.candidates(self.coding.get("codec", "none"))
