@@ -114,7 +114,7 @@ def test_every_planted_mistake_changes_the_weights(place):
     assert run("undetected", 4, DEVICE=place) == [[]] * 4
 
 
-@pytest.mark.skip("it waits for the combiner on the thread of the backward pass, which must be written anew")
+@pytest.mark.skip("it waits for the combiner on the thread of the backward pass, which needs another wait")
 def test_gathers_follow_all_sums_in_the_order_of_the_buckets():
     for issued in run("order", 4):
         names = issued["WithinHostState"]
