@@ -8,7 +8,6 @@
 #include <cassert>
 #include <charconv>
 
-#include "base/require.hpp"
 #include "syncopate/tooling/environment.hpp"
 
 namespace syncopate::base {
@@ -46,15 +45,11 @@ std::optional<std::string> Environment::text(std::string_view name) const {
 
 std::optional<long> Environment::integer(std::string_view name, long low, long high) const {
   const auto value = text(name);
-  return value ? std::optional(whole_number(name, *value, low, high)) : std::nullopt;
-}
-
-long whole_number(std::string_view name, std::string_view value, long low, long high) {
+  if (!value) return std::nullopt;
+  require_allowed(name, *value, AllowedValues::whole(static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high)),
+                  "");
   long number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  const bool whole = error == std::errc{} && end == value.data() + value.size();
-  require(whole && number >= low && number <= high, "{}={} is not a whole number from {} to {}", name, value, low,
-          high);
+  std::from_chars(value->data(), value->data() + value->size(), number);
   return number;
 }
 

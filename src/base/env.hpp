@@ -17,15 +17,13 @@ class Environment final {
   [[nodiscard]] static Environment of_process();
 
   [[nodiscard]] std::optional<std::string> text(std::string_view name) const;  ///< nullopt if unset or empty
-  /// nullopt if unset; throws Misuse that names the variable if it is not an integer in [low, high].
+  /// nullopt if unset; throws Misuse that names the variable if it is not an integer in [low, high]. `low` is not
+  /// negative.
   [[nodiscard]] std::optional<long> integer(std::string_view name, long low, long high) const;
 
  private:
   std::map<std::string, std::string, std::less<>> values_;
 };
-
-/// `value` as a number; throws Misuse that names the variable if it is not an integer in [low, high].
-[[nodiscard]] long whole_number(std::string_view name, std::string_view value, long low, long high);
 
 /// Number of processors that this thread may run on; at least 1.
 [[nodiscard]] int processors() noexcept;

@@ -134,6 +134,7 @@ def test_the_density_falls_during_the_warm_up(server):
 
 
 @pytest.mark.parametrize("options", [{"feedback": syncopate.Feedback(clip_norm=-1)}, {"feedback": syncopate.Feedback(warmup_density=0.25)},
+                                     {"feedback": syncopate.Feedback(momentum=1.5)},
                                      {"codec": "none", "feedback": syncopate.Feedback(clip_norm=1)},
                                      {"codec": "int8", "feedback": syncopate.Feedback(warmup_density=0.25, warmup_steps=4)}])
 def test_clipping_and_warm_up_that_have_no_effect_are_refused(server, options):

@@ -355,11 +355,11 @@ class AnothersShard(within_host.WithinHostState):
         return made
 
 
-class GathersAtOnce(within_host.WithinHostState):
-    """An average is gathered as soon as it is there."""
+class GathersEarly(within_host.WithinHostState):
+    """Averages that are there before the last bucket are gathered before its sums."""
 
-    def _gather_in_turn(self, gather, bucket, averaged):
-        gather(bucket, averaged)
+    def settled(self):
+        self._local.submit(self._gather_waiting).result()
 
 
 class NoWaitForSums(within_host.WithinHostState):
@@ -374,7 +374,13 @@ class NoWaitForSums(within_host.WithinHostState):
 
 
 class NoWaitForAverages(within_host.WithinHostState):
-    """Shards are gathered in a stream that does not wait for their copy up."""
+    """Shards are gathered in a stream that does not wait for their copy up, before which ten late copies keep its stream busy."""
+
+    def _end(self, bucket, error, phases):
+        host, lane = bucket.crossing.host, self._lanes[bucket.buffer.device]
+        for _ in range(10):
+            lane.up(torch.empty_like(host, device=lane.device), host)
+        super()._end(bucket, error, phases)
 
     def _gather(self, bucket, averaged):
         super()._gather(bucket, finished(None))
@@ -419,16 +425,18 @@ def order(rank, size, store):
     """The process group's collectives of a pass in their order, if the averages of all buckets but the last are there before it."""
     within, _ = begin(rank, size, store)
     issued = {}
-    for made in (within_host.WithinHostState, GathersAtOnce):
+    for made in (within_host.WithinHostState, GathersEarly):
         with planted(made):
             net = wrapped(within)
         train(net, range(2))  # DDP has formed its buckets again
         state, names = net.hook_state, []
 
         def settle(_, state=state):
-            state._local.submit(lambda: None).result()
+            state._local.submit(lambda: None).result()  # the combiner has what was reduced
             state._combiner.wait()
             state._local.submit(lambda: None).result()
+            if isinstance(state, GathersEarly):
+                state.settled()
 
         def noted(call, kind, names=names):
             def issue(out, given, **options):

@@ -9,6 +9,7 @@
 #include "server/process/links.hpp"
 #include "server/table/worker_tables.hpp"
 #include "syncopate/server.hpp"
+#include "syncopate/tooling/settings.hpp"
 
 namespace syncopate {
 
@@ -36,6 +37,8 @@ void require_allowed(const WorkerOptions& options) {
                 options.workers - 1);
   base::require(options.timeout.count() > 0, "a timeout of {} ms; allowed: more than 0", options.timeout.count());
   static_cast<void>(JobRules(setup_of(options)));
+  for (const auto& setting : coding_settings())  // also of what the codec ignores: servers read it
+    syncopate::require_allowed(setting.name, setting.text(options.coding), setting.allowed, setting.values);
 }
 
 WorkerOptions with_log(WorkerOptions options) {
