@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import zlib
+from functools import partial
 from unittest import mock
 
 import torch
@@ -274,29 +275,36 @@ MISTAKES = {
 }
 
 
-def is_found(name, wanted):
-    """Whether training with this mistake fails, or goes on to other weights than those of the CPU."""
-    place, replaced, planted, delays = MISTAKES[name]
-    try:
-        with mock.patch.object(place, replaced, planted), late(**delays):
-            return not same(trained(DEVICE, steps=4, reads=True), wanted)
-    except (RuntimeError, syncopate.Error):
-        return True
+def is_found(mistake, train, wanted):
+    """Whether training with this mistake fails on a rank, or goes on to other weights than those of the CPU, in one of three attempts.
+
+    On a busy machine an exchange can outlast the delay of a stream.
+    """
+    place, replaced, planted, delays = mistake
+    for _ in range(3):
+        try:
+            with mock.patch.object(place, replaced, planted), late(**delays):
+                differs = not same(train(DEVICE), wanted)
+        except (RuntimeError, syncopate.Error):
+            differs = True
+        found = torch.tensor(int(differs), device="cpu")
+        dist.all_reduce(found, dist.ReduceOp.MAX)
+        if found:
+            return True
+    return False
 
 
 def undetected(rank, size, store):
-    """Names of mistakes that no rank finds in three attempts: on a busy machine an exchange can outlast the delay of a stream."""
+    """Names of mistakes that no rank finds."""
     begin(rank, size, store)
-    missed, wanted = [], trained("cpu", steps=4, reads=True)
-    for name in MISTAKES:
-        for _ in range(3):
-            found = torch.tensor(int(is_found(name, wanted)), device="cpu")
-            dist.all_reduce(found, dist.ReduceOp.MAX)
-            if found:
-                break
-        missed += [] if found else [name]
+
+    def train(device):
+        return trained(device, steps=4, reads=True)
+
+    wanted = train("cpu")
+    missed = [name for name, mistake in MISTAKES.items() if not is_found(mistake, train, wanted)]
     with late(operator_us=2000, copy_us=5000):
-        missed += [] if same(trained(DEVICE, steps=4, reads=True), wanted) else ["nothing is planted, and the weights differ"]
+        missed += [] if same(train(DEVICE), wanted) else ["nothing is planted, and the weights differ"]
     dist.destroy_process_group()
     return missed
 
@@ -309,31 +317,25 @@ class NoWaitForUp(weights.StagedTables):
         self._ups = mock.MagicMock()
 
 
-# By name: the options of the training, the place, the class that replaces the one there, and delays with which it is found.
-MISTAKES_OF_UPDATES = {
-    f"{kind}: {name}": ({"kind": kind}, *mistake) for kind in ("alone", "sharded", "served") for name, mistake in {
-        "no wait before the copy down": (copies, "Lane", NoWaitBefore, {"operator_us": 2000}),
-        "no wait for the copy down": (lane, "Crossing", NoWaitFor, {"copy_us": 10_000}),
-        "the forward pass does not wait for the copy up": (weights, "Copies", NoWaitAfter, {"copy_us": 10_000}),
-    }.items()
-}
-MISTAKES_OF_UPDATES["sharded: memory of the device is freed during its copy"] = (
-    {"kind": "sharded"}, copies, "Lane", Freed, {"copy_us": 10_000})
-MISTAKES_OF_UPDATES["served: the worker changes weights while they are copied up"] = (
-    {"kind": "served"}, syncopate.torch.server.optimizer, "StagedTables", NoWaitForUp, {"copy_us": 10_000})
+# By the kind of optimizer and name.
+MISTAKES_OF_UPDATES = {kind: {
+    "no wait before the copy down": (copies, "Lane", NoWaitBefore, {"operator_us": 2000}),
+    "no wait for the copy down": (lane, "Crossing", NoWaitFor, {"copy_us": 10_000}),
+    "the forward pass does not wait for the copy up": (weights, "Copies", NoWaitAfter, {"copy_us": 10_000}),
+} for kind in ("alone", "sharded", "served")}
+MISTAKES_OF_UPDATES["sharded"]["memory of the device is freed during its copy"] = (copies, "Lane", Freed, {"copy_us": 10_000})
+MISTAKES_OF_UPDATES["served"]["the worker changes weights while they are copied up"] = (
+    syncopate.torch.server.optimizer, "StagedTables", NoWaitForUp, {"copy_us": 10_000})
 
 
 def undetected_of_updates(rank, size, store):
-    """Names of mistakes with which training goes on to the weights of the CPU."""
+    """Names of mistakes that no rank finds."""
     begin(rank, size, store)
-    missed, wanted = [], {kind: with_server(store, "cpu", {"kind": kind, "steps": 4}) for kind in ("alone", "sharded", "served")}
-    for name, (options, place, replaced, planted, delays) in MISTAKES_OF_UPDATES.items():
-        try:
-            with mock.patch.object(place, replaced, planted), late(**delays):
-                found = with_server(store, DEVICE, options | {"steps": 4})
-        except (RuntimeError, syncopate.Error):
-            continue
-        missed += [name] if same(found, wanted[options["kind"]]) else []
+    missed = []
+    for kind, mistakes in MISTAKES_OF_UPDATES.items():
+        train = partial(with_server, store, options={"kind": kind, "steps": 4})
+        wanted = train("cpu")
+        missed += [f"{kind}: {name}" for name, mistake in mistakes.items() if not is_found(mistake, train, wanted)]
     dist.destroy_process_group()
     return missed
 
