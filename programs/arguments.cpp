@@ -210,8 +210,24 @@ CLI::Validator allowed(std::string_view name, const AllowedValues& allowed, std:
       return allowed.high == AllowedValues::kMost
                  ? not_negative()
                  : detail::real(static_cast<double>(allowed.low), static_cast<double>(allowed.high));
+    case Kind::bytes:
+      return byte_size();
     default:
       return {};
+  }
+}
+
+std::string_view type_name(const AllowedValues& allowed) {
+  using Kind = AllowedValues::Kind;
+  switch (allowed.kind) {
+    case Kind::whole:
+      return "INT";
+    case Kind::real:
+      return "FLOAT";
+    case Kind::bytes:
+      return "BYTES";
+    default:
+      return "TEXT";
   }
 }
 

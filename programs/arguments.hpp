@@ -54,6 +54,8 @@ template <class Number>
 [[nodiscard]] CLI::Validator one_of(std::string what, std::vector<std::string_view> names);
 /// The allowed values of a setting; `values` are those of a list.
 [[nodiscard]] CLI::Validator allowed(std::string_view name, const AllowedValues& allowed, std::string_view values);
+/// The kind of these values in --help.
+[[nodiscard]] std::string_view type_name(const AllowedValues& allowed);
 /// The names of enumerators.
 template <class Enum, std::size_t count>
 [[nodiscard]] std::vector<std::string_view> names_of(const Enum (&enumerators)[count]) {

@@ -30,7 +30,7 @@ Kept Checkpoints::take_kept() {
 StateOf Checkpoints::place_of_state(const std::string& checkpoint, const TrainingState& state) const {
   const auto bytes = static_cast<std::size_t>(4 * state.parameters.numel());
   const Options& o = run_.options;
-  const bool same_everywhere = !run_.is_served() || (o.consistency == "bsp" && o.answers == "none");
+  const bool same_everywhere = !run_.is_served() || (o.worker.consistency == "bsp" && o.worker.answers == "none");
   return {.file = checkpoint,
           .step = state.progress.step,
           .parameters = same_everywhere ? XXH3_64bits(state.parameters.const_data_ptr<float>(), bytes) : 0,

@@ -26,14 +26,15 @@ void require_entry(std::string_view shelf, std::string_view name) {
 
 void check_servers(const Options& o) {
   if (!o.is_served()) {
-    require(o.consistency == "bsp" && o.placement == "uniform" && o.answers == "none",
-            "--consistency, --placement and --answers with --exchange {}; allowed: with parameter_server", o.exchange);
+    require(o.worker.consistency == "bsp" && o.worker.placement == "uniform" && o.worker.answers == "none",
+            "--consistency, --placement and --answers with --exchange {}; allowed: with parameter_server",
+            o.sync.exchange);
     return;
   }
-  require_entry("consistency", o.consistency.substr(0, o.consistency.find(':')));
-  require_entry("placement", o.placement);
-  require_entry("codec", o.answers.substr(0, o.answers.find(':')));
-  require(o.cluster.empty() && codec_ways(o.coding.codec).size() == 1,
+  require_entry("consistency", o.worker.consistency.substr(0, o.worker.consistency.find(':')));
+  require_entry("placement", o.worker.placement);
+  require_entry("codec", o.worker.answers.substr(0, o.worker.answers.find(':')));
+  require(o.cluster.empty() && codec_ways(o.sync.coding.codec).size() == 1,
           "--cluster and --codec auto:... with --exchange parameter_server; allowed: without --cluster, one codec");
 }
 
@@ -51,17 +52,18 @@ void check_optimizer(const Options& o) {
   const bool sgd = o.optimizer == "sgd", resting = o.momentum == 0.0;
   require(!o.nesterov || sgd, "--nesterov with --optimizer {}; allowed: with sgd", o.optimizer);
   require(!o.nesterov || !resting, "--nesterov needs a --momentum above 0");
-  require(o.coding.feedback.kind != FeedbackKind::momentum || sgd,
+  require(o.sync.coding.feedback.kind != FeedbackKind::momentum || sgd,
           "--feedback momentum with --optimizer {}; allowed: with sgd", o.optimizer);
-  require(o.coding.feedback.kind != FeedbackKind::momentum || !resting,
+  require(o.sync.coding.feedback.kind != FeedbackKind::momentum || !resting,
           "--feedback momentum without momentum; allowed: with a --momentum above 0");
   require_allowed(optimizer_options(o));
   require(!o.share_norms || is_layer_wise(optimizer_options(o).rule),
           "--share-norms with --optimizer {}, which has no norms; allowed: with lars, lamb", o.optimizer);
-  const bool several_update = o.exchange != "none" && !o.is_served() && updater_of(o.exchange) != Updater::root;
+  const bool several_update =
+      o.sync.exchange != "none" && !o.is_served() && updater_of(o.sync.exchange) != Updater::root;
   require(!o.share_norms || several_update,
           "--share-norms with --exchange {}, where no other rank updates the same weights; allowed: without",
-          o.exchange);
+          o.sync.exchange);
   require(sgd || o.learning_rate || !o.profile.empty(),
           "--optimizer {} needs a --lr{}: the models' own rates are sgd's", o.optimizer,
           o.recipe ? ", or a learning_rate in every part" : "");
@@ -76,16 +78,17 @@ void check_effect(const CLI::App& app, const std::vector<const Options*>& parts)
   };
   const Options& o = *parts.front();
   if (given("--policy") && !any([](const Options& part) { return !part.is_served(); }))
-    require_policy(o.exchange, o.policy);
-  require(!given("--fusion-bytes") || o.policy == "fusion",
-          "--fusion-bytes has no effect with --policy {}; allowed: with --policy fusion", o.policy);
+    require_policy(o.sync.exchange, o.sync.policy);
+  require(!given("--fusion-bytes") || o.sync.policy == "fusion",
+          "--fusion-bytes has no effect with --policy {}; allowed: with --policy fusion", o.sync.policy);
   require(!given("--fusion-bytes") || any([](const Options& part) { return !part.is_served(); }),
           "--fusion-bytes has no effect with --exchange parameter_server; leave it out");
-  require(!given("--check-every") || any([](const Options& part) { return plans_with_times(part.policy); }),
-          "--check-every has no effect with --policy {}, which does not use times; leave it out", o.policy);
-  require(
-      !given("--broadcast-every") || any([](const Options& part) { return part.exchange == "allreduce_broadcast"; }),
-      "--broadcast-every has no effect with --exchange {}; allowed: with --exchange allreduce_broadcast", o.exchange);
+  require(!given("--check-every") || any([](const Options& part) { return plans_with_times(part.sync.policy); }),
+          "--check-every has no effect with --policy {}, which does not use times; leave it out", o.sync.policy);
+  require(!given("--broadcast-every") ||
+              any([](const Options& part) { return part.sync.exchange == "allreduce_broadcast"; }),
+          "--broadcast-every has no effect with --exchange {}; allowed: with --exchange allreduce_broadcast",
+          o.sync.exchange);
   require(!given("--decay") || given("--milestones"),
           "--decay has no effect without --milestones: the steps at which the learning rate is multiplied by it");
   require(!given("--force") || given("--cluster"), "--force has no effect without --cluster");
@@ -97,10 +100,10 @@ void check(const Options& o) {
           "--data is required: a folder of images, fashion-mnist, or a text file or folder");
   require(o.profile.empty() || o.steps.value_or(kProfiledSteps) >= kProfiledSteps,
           "--steps {} with --profile; allowed: {} or more", o.steps.value_or(0), kProfiledSteps);
-  require_entry("policy", o.policy);
-  for (const std::string& way : codec_ways(o.coding.codec)) require_entry("codec", way.substr(0, way.find(':')));
-  if (!o.is_served()) require_entry("exchange", o.exchange);
-  if (o.algorithm != "auto") require_entry("algorithm", o.algorithm);
+  require_entry("policy", o.sync.policy);
+  for (const std::string& way : codec_ways(o.sync.coding.codec)) require_entry("codec", way.substr(0, way.find(':')));
+  if (!o.is_served()) require_entry("exchange", o.sync.exchange);
+  if (o.sync.algorithm != "auto") require_entry("algorithm", o.sync.algorithm);
   check_optimizer(o);
   check_servers(o);
   check_cache(o);

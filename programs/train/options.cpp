@@ -18,7 +18,7 @@
 namespace syncopate::train {
 namespace {
 
-using tools::above_zero, tools::at_least, tools::between, tools::byte_size, tools::not_negative;
+using tools::above_zero, tools::at_least, tools::between, tools::not_negative;
 
 constexpr std::uint64_t kNone = 0, kOne = 1;  ///< least values of options
 
@@ -34,58 +34,40 @@ Slowness slowness_of(const std::string& text) {
   return slow;
 }
 
-/// The settings of the table that have an option.
-void add_coding(CLI::App& app, Options& o) {
-  for (const auto& setting : coding_settings()) {
+/// The settings of a table that have an option.
+template <class Given>
+void add_settings(CLI::App& app, std::span<const syncopate::Setting<Given>> settings, Given& given) {
+  for (const auto& setting : settings) {
     if (setting.flag.empty()) continue;
-    app.add_option_function<std::string>(
-           std::string(setting.flag), [&o, &setting](const std::string& text) { setting.read(o.coding, text); },
-           std::string(setting.meaning))
-        ->check(tools::allowed(setting.flag, setting.allowed, setting.values))
-        ->default_str(setting.text({}));
+    const std::string flag(setting.flag), meaning(setting.meaning);
+    if (setting.is_switch())
+      app.add_flag_callback(
+          flag, [&given, &setting] { setting.read(given, "true"); }, meaning);
+    else
+      app.add_option_function<std::string>(
+             flag, [&given, &setting](const std::string& text) { setting.read(given, text); }, meaning)
+          ->type_name(std::string(tools::type_name(setting.allowed)))
+          ->check(tools::allowed(setting.flag, setting.allowed, setting.values))
+          ->default_str(setting.text({}));
   }
-  app.add_flag("--force", o.force, "with --cluster: use the codec even if it is predicted to be slower than none");
 }
 
-void add_exchange(CLI::App& app, Options& o, std::string& fusion_bytes) {
-  app.add_option("--policy", o.policy, "how gradients are grouped into buckets (`syncopate info`)")
-      ->capture_default_str();
-  app.add_option("--fusion-bytes", fusion_bytes, "bucket size of the fusion policy")
-      ->type_name("BYTES")
-      ->check(byte_size(1))
-      ->default_str("by model and ranks");
+void add_exchange(CLI::App& app, Options& o) {
+  add_settings(app, planning_settings(), o.sync);
+  add_settings(app, exchange_settings(), o.sync);
+  add_settings(app, worker_settings(), o.worker);
+  add_settings(app, coding_settings(), o.sync.coding);
   app.add_option(
       "--cluster", o.cluster,
       "cluster file (`syncopate fit`) with the costs of exchanges, for policies that use them; without it they are "
       "measured in the first steps");
-  app.add_option("--check-every", o.check_every,
-                 "policies that use times: steps between checks whether times have drifted and to plan again; 0: never")
-      ->capture_default_str()
-      ->check(between(0, 1 << 30));
-  app.add_option(
-         "--exchange", o.exchange,
-         "how ranks combine gradients; none: each rank trains alone; parameter_server: servers hold the weights")
-      ->capture_default_str();
-  app.add_option("--algorithm", o.algorithm, "collective algorithm")->capture_default_str();
-  app.add_option("--broadcast-every", o.broadcast_every,
-                 "exchange allreduce_broadcast: steps between broadcasts of rank 0's weights")
-      ->capture_default_str()
-      ->check(between(1, 1 << 30));
-  app.add_option("--consistency", o.consistency,
-                 "exchange parameter_server: bound on the staleness of weights (`syncopate info consistency`)")
-      ->capture_default_str();
-  app.add_option("--placement", o.placement,
-                 "exchange parameter_server: placement of weights on servers (`syncopate info placement`)")
-      ->capture_default_str();
-  app.add_option("--answers", o.answers, "exchange parameter_server: codec of the servers' answers")
-      ->capture_default_str();
+  app.add_flag("--force", o.force, "with --cluster: use the codec even if it is predicted to be slower than none");
   app.add_option_function<std::string>(
       "--slow", [&o](const std::string& text) { o.slow = slowness_of(text); },
       "RANK:FACTOR[:SHARE]: this rank sleeps in this share of its steps, as if it were slower by the factor");
   app.add_flag("--serial", o.serial, "compute, then communicate: no overlap, for comparison; same results bit for bit");
   app.add_flag("--code-inline", o.code_inline,
                "encode and decode on the communicating thread, not on another one, for comparison; same results");
-  app.add_flag("--zero-missing", o.zero_missing, "a parameter without a gradient counts as zero and is not an error");
 }
 
 void add_amounts(CLI::App& app, Options& o) {
@@ -207,14 +189,12 @@ std::string command_of(int argc, char** argv) {
 
 std::optional<Options> parse_options(int argc, char** argv) {
   Options options;
-  std::string fusion_bytes = "0";
   CLI::App app("Data-parallel training. Started alone it has one rank; `syncopate run` starts it on several.");
   app.name("syncopate-train");
   app.set_version_flag("--version", std::string(version()));
   add_model_options(app, options);
   add_recipe_option(app, options);
-  add_exchange(app, options, fusion_bytes);
-  add_coding(app, options);
+  add_exchange(app, options);
   add_amounts(app, options);
   add_optimizer(app, options);
   add_results(app, options);
@@ -228,7 +208,6 @@ std::optional<Options> parse_options(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     throw Misuse(fmt::format("{} (--help lists the options)", tools::refusal_of(app, error)));
   }
-  options.fusion_bytes = parse_bytes(fusion_bytes);
   options.is_clip_given = app.count("--local-clip") > 0;
   options.command = command_of(argc, argv);
   options.shared = shared_settings(app);

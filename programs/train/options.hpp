@@ -9,6 +9,7 @@
 
 #include "model.hpp"
 #include "ranks/equal.hpp"
+#include "syncopate/server.hpp"
 #include "syncopate/synchronizer.hpp"
 #include "syncopate/tooling/recipe.hpp"
 
@@ -34,16 +35,11 @@ struct Options {
   std::string recipe_file;
   std::shared_ptr<const Recipe> recipe;  ///< null: one part with these options
 
-  std::string policy = "fusion", exchange = "allreduce", algorithm = "auto";
-  CodingOptions coding;            ///< the feedback's momentum is the optimizer's; `codec` may be "auto:A+B"
-  bool force = false;              ///< use the codec even if it is predicted to be slower
-  std::uint64_t fusion_bytes = 0;  ///< 0: by model and ranks
-  std::string cluster;             ///< file with the costs of exchanges, for policies that use them; empty: measured
-  int check_every = 32;            ///< steps between checks whether times have drifted; 0: never
-  bool zero_missing = false;
-  int broadcast_every = 5;  ///< steps, for the exchange allreduce_broadcast
-  std::string consistency = "bsp", placement = "uniform", answers = "none";  ///< of the exchange parameter_server
-  bool serial = false;  ///< communicate after computing, without overlap
+  SynchronizerOptions sync;  ///< its settings; feedback's momentum is the optimizer's, and the codec may be "auto:A+B"
+  WorkerOptions worker;      ///< its settings but the coding, for the exchange parameter_server
+  std::string cluster;       ///< file with the costs of exchanges, for policies that use them; empty: measured
+  bool force = false;        ///< use the codec even if it is predicted to be slower
+  bool serial = false;       ///< communicate after computing, without overlap
   bool code_inline = false;
 
   std::optional<std::uint64_t> steps, epochs;  ///< the first one reached ends the run; with neither, one epoch
@@ -79,7 +75,7 @@ struct Options {
   std::vector<Setting> shared;   ///< settings that must be equal on all ranks
 
   /// Whether servers hold the weights. Workers are not the ranks of a group: this is not an exchange of the library.
-  [[nodiscard]] bool is_served() const { return exchange == "parameter_server"; }
+  [[nodiscard]] bool is_served() const { return sync.exchange == "parameter_server"; }
 };
 
 /// Parses the options and checks them as far as possible without the group and the data. Returns nullopt after it has

@@ -40,7 +40,7 @@ Run::Run(Group& joined, const Place& here, const Options& given)
       parts(parts_of(given)),
       output(given, here.rank, here.ranks),
       sizes(given.sizes),
-      notices(joined, given.exchange == "none") {
+      notices(joined, given.sync.exchange == "none") {
   at::set_num_threads(options.threads);
   at::set_num_interop_threads(1);
   require(options.global_batch == 0 || options.global_batch >= static_cast<std::uint64_t>(place.ranks),

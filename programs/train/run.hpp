@@ -32,7 +32,7 @@ struct Run {
   [[nodiscard]] std::size_t samples_per_step(const Part& part) const {
     return train::samples_per_step(part, place.ranks);
   }
-  [[nodiscard]] bool alone() const { return options.exchange == "none"; }  ///< equal in all parts
+  [[nodiscard]] bool alone() const { return options.sync.exchange == "none"; }  ///< equal in all parts
   [[nodiscard]] bool is_served() const { return options.is_served(); }
 
   /// Both follow the rules of Notices, and report this rank's value that was not finite.

@@ -1,56 +1,27 @@
 // The coding of gradients: the table of its options, and the codec's settings that follow from them.
 #include "compress/coding.hpp"
 
-#include <fmt/format.h>
-
-#include <charconv>
-#include <concepts>
-
+#include "base/tooling/setting_row.hpp"
 #include "compress/feedback_choice.hpp"
-#include "syncopate/tooling/settings.hpp"
 
 namespace syncopate {
 
 namespace {
 
-std::string text_of(const std::string& value) { return value; }
-std::string text_of(FeedbackKind value) { return std::string(name_of(value)); }
-std::string text_of(bool value) { return value ? "true" : "false"; }
-template <class Number>
-requires std::integral<Number> || std::floating_point<Number> std::string text_of(Number value) {
-  return fmt::format("{}", value);
-}
-
-void read(std::string_view text, std::string& value) { value = text; }
-void read(std::string_view text, FeedbackKind& value) { value = feedback_named(text); }
-void read(std::string_view text, bool& value) { value = text == "true"; }
-template <class Number>
-requires std::integral<Number> || std::floating_point<Number>
-void read(std::string_view text, Number& value) { std::from_chars(text.data(), text.data() + text.size(), value); }
-
-/// The setting of a member of CodingOptions, or of a member of a member.
-template <auto... kPath>
-constexpr Setting<CodingOptions> row(std::string_view name, std::string_view flag, AllowedValues allowed,
-                                     std::string_view values, std::string_view meaning) {
-  return {name,
-          flag,
-          allowed,
-          values,
-          meaning,
-          [](const CodingOptions& options) { return text_of((options.*....*kPath)); },
-          [](CodingOptions& options, std::string_view text) { read(text, (options.*....*kPath)); }};
-}
-
 using Allow = AllowedValues;
 using Feedback = FeedbackOptions;
+
+template <auto... kPath>
+constexpr auto row = base::setting_row<CodingOptions, kPath...>;
 
 constexpr Setting<CodingOptions> kSettings[] = {
     row<&CodingOptions::codec>("codec", "--codec", Allow::any(), "NAME or NAME:PARAMETER (`syncopate info codec`)",
                                "codec of gradients; `syncopate train` also takes auto:A+B"),
-    row<&CodingOptions::feedback, &Feedback::kind>(
-        "feedback.kind", "--feedback", Allow::listed(), "auto, none, residual, momentum",
-        "treatment of values that a codec leaves out: none, residual, momentum (accumulated before the selection), or "
-        "auto (residual where it is sound)"),
+    {"feedback.kind", "--feedback", Allow::listed(), "auto, none, residual, momentum",
+     "treatment of values that a codec leaves out: none, residual, momentum (accumulated before the selection), or "
+     "auto (residual where it is sound)",
+     [](const CodingOptions& options) { return std::string(name_of(options.feedback.kind)); },
+     [](CodingOptions& options, std::string_view text) { options.feedback.kind = feedback_named(text); }},
     row<&CodingOptions::feedback, &Feedback::momentum>("feedback.momentum", "", Allow::real(0, 1), "above 0, below 1",
                                                        "feedback momentum: the factor"),
     row<&CodingOptions::feedback, &Feedback::nesterov>("feedback.nesterov", "", Allow::listed(), "true, false",

@@ -214,7 +214,7 @@ def test_one_end_that_lacks_a_component_is_named():
         (result,), _, _ = served(1, **{option: component, "dense_below": 1})
         assert isinstance(result, syncopate.Mismatch) and f"'{component.name}" in str(result), result
     results, _, _ = served(2, [HALVES], placement=(HALVES, "uniform"), timeout_s=1)
-    assert any(isinstance(one, syncopate.Mismatch) and "the placement is" in str(one) for one in results), results
+    assert any(isinstance(one, syncopate.Mismatch) and "placement is" in str(one) for one in results), results
 
 
 def test_what_a_workers_component_raises_is_raised():

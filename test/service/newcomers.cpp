@@ -65,7 +65,7 @@ TEST_P(Newcomer, ThatDoesNotFitTheJobIsRefusedAndTheHealthyWorkerOfItsNumberGoes
 INSTANTIATE_TEST_SUITE_P(
     Of, Newcomer,
     testing::Values(Misfit{"rules", [](WorkerOptions& options) { options.optimizer = "sgd"; },
-                           "the optimizer is momentum there and sgd here"},
+                           "optimizer is momentum there and sgd here"},
                     Misfit{"consistency", [](WorkerOptions& options) { options.consistency = "tap"; }, "tap"},
                     Misfit{"workers", [](WorkerOptions& options) { options.workers = 3; }, "workers is 2 there and 3"}),
     [](const auto& misfit) { return misfit.param.name; });

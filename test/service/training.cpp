@@ -129,7 +129,7 @@ TEST(Workers, WithAnotherIdeaOfTheJobAreToldTheDifference) {
     other.start();
     FAIL() << "it was accepted";
   } catch (const Mismatch& error) {
-    EXPECT_NE(std::string(error.what()).find("the consistency is bsp there and ssp:3 here"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("consistency is bsp there and ssp:3 here"), std::string::npos)
         << error.what();
   }
   servers.stop(0);

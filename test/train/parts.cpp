@@ -38,17 +38,17 @@ TEST(Parts, FollowOneAnotherAndTheLastOneStaysBehindTheEnd) {
 
 TEST(Parts, HaveTheFeedbackAndTheDensityThatTheySayAndElseTheRuns) {
   train::Options options;
-  options.coding.feedback.kind = FeedbackKind::none;
+  options.sync.coding.feedback.kind = FeedbackKind::none;
   options.recipe = std::make_shared<const Recipe>(parse_recipe(
       R"({"parts": [{"epochs": 1, "batch": 1}, {"epochs": 1, "batch": 1, "codec": "topk:0.01", "feedback": "momentum",
                      "warmup_density": [0.25, 40]}]})",
       "r.json"));
   const std::vector<Part> both = train::parts_of(options);
-  EXPECT_EQ(both[0].options.coding.feedback.kind, FeedbackKind::none);
-  EXPECT_EQ(both[0].options.coding.feedback.warmup_steps, 0U);
-  EXPECT_EQ(both[1].options.coding.feedback.kind, FeedbackKind::momentum);
-  EXPECT_EQ(both[1].options.coding.feedback.warmup_density, 0.25);
-  EXPECT_EQ(both[1].options.coding.feedback.warmup_steps, 40U);
+  EXPECT_EQ(both[0].options.sync.coding.feedback.kind, FeedbackKind::none);
+  EXPECT_EQ(both[0].options.sync.coding.feedback.warmup_steps, 0U);
+  EXPECT_EQ(both[1].options.sync.coding.feedback.kind, FeedbackKind::momentum);
+  EXPECT_EQ(both[1].options.sync.coding.feedback.warmup_density, 0.25);
+  EXPECT_EQ(both[1].options.sync.coding.feedback.warmup_steps, 40U);
   EXPECT_EQ(train::text_of(both[1]),
             "epoch 2: batch 1, codec topk:0.01, exchange allreduce, feedback momentum, density "
             "from 0.25 in 40 steps");

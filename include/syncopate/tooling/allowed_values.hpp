@@ -10,7 +10,7 @@ namespace syncopate {
 struct AllowedValues {
   static constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-  enum class Kind : std::uint8_t { any, listed, whole, real } kind = Kind::any;
+  enum class Kind : std::uint8_t { any, listed, whole, real, bytes } kind = Kind::any;
   std::uint64_t low = 0, high = kMost;  ///< of a number, both included
 
   static constexpr AllowedValues any() { return {}; }
@@ -21,6 +21,7 @@ struct AllowedValues {
   static constexpr AllowedValues real(std::uint64_t low, std::uint64_t high = kMost) {
     return {.kind = Kind::real, .low = low, .high = high};
   }
+  static constexpr AllowedValues bytes() { return {.kind = Kind::bytes}; }  ///< a text of parse_bytes
 };
 
 /// Throws Misuse with `name` and `values`, the allowed values for people, if `text` is not allowed.

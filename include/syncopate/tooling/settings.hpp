@@ -10,6 +10,9 @@
 
 namespace syncopate {
 
+struct SynchronizerOptions;
+struct WorkerOptions;
+
 /// A setting's name, default, allowed values and meaning stand once, in its table: command lines, comparisons between
 /// processes, run.json and docs/settings.md follow from it.
 template <class Options>
@@ -22,6 +25,8 @@ struct Setting {
   std::string (*text)(const Options& options);
   void (*read)(Options& options, std::string_view value);  ///< of an allowed text
 
+  [[nodiscard]] constexpr bool is_switch() const { return values == "true, false"; }
+
   /// Throws Misuse, naming the setting and `values`, if `value` is not allowed.
   void set(Options& options, std::string_view value) const {
     require_allowed(name, value, allowed, values);
@@ -31,5 +36,14 @@ struct Setting {
 
 /// Every member of CodingOptions, in a fixed order.
 [[nodiscard]] std::span<const Setting<CodingOptions>> coding_settings();
+
+/// The members of SynchronizerOptions beside `coding` that every rank gives alike, in a fixed order.
+[[nodiscard]] std::span<const Setting<SynchronizerOptions>> exchange_settings();
+
+/// The members of SynchronizerOptions that determine its plan; rank 0's count.
+[[nodiscard]] std::span<const Setting<SynchronizerOptions>> planning_settings();
+
+/// The members of WorkerOptions beside `coding` that every worker gives alike, in a fixed order.
+[[nodiscard]] std::span<const Setting<WorkerOptions>> worker_settings();
 
 }  // namespace syncopate

@@ -7,6 +7,8 @@
 #include "command.hpp"
 #include "syncopate/tooling/combinations.hpp"
 #include "syncopate/tooling/environment.hpp"
+#include "syncopate/server.hpp"
+#include "syncopate/synchronizer.hpp"
 #include "syncopate/tooling/settings.hpp"
 #include "syncopate/tooling/shelves.hpp"
 #include "syncopate/version.hpp"
@@ -103,8 +105,14 @@ std::vector<Described> described_variables() {
 
 std::vector<Described> described_settings() {
   std::vector<Described> all;
-  for (const auto& each : coding_settings())
-    all.push_back({"setting", "coding", each.name, each.values, each.text({}), std::string(each.flag), each.meaning});
+  const auto add = [&all]<class Options>(std::string_view topic, std::span<const Setting<Options>> settings) {
+    for (const auto& each : settings)
+      all.push_back({"setting", topic, each.name, each.values, each.text({}), std::string(each.flag), each.meaning});
+  };
+  add("coding", coding_settings());
+  add("exchange", exchange_settings());
+  add("plan", planning_settings());
+  add("servers", worker_settings());
   return all;
 }
 
@@ -114,10 +122,15 @@ constexpr const char* kEnvironmentPage =
     "error\nthat names the variable. `syncopate info --environment --markdown` prints this page.\n";
 constexpr const char* kSettingsPage =
     "# Settings\n\n"
-    "The options of a Synchronizer, a Combiner and a TableWorker that determine how gradients become packets "
-    "(`CodingOptions`\nin C++, keyword arguments in Python, where those of `feedback` are of a `syncopate.Feedback`). "
-    "Every rank and worker\ngives the same: a difference is a Mismatch that names the setting and both values. "
-    "`syncopate info --settings --markdown`\nprints this page.\n";
+    "Options of a Synchronizer, a Combiner and a TableWorker: members of their option structs in C++, keyword "
+    "arguments "
+    "in\nPython, where those of `feedback` are of a `syncopate.Feedback`. **coding**: of all three (`CodingOptions`), "
+    "how "
+    "gradients\nbecome packets. **exchange**: of a Synchronizer; a Combiner has the first two. **plan**: of a "
+    "Synchronizer; rank 0's count.\n**servers**: of a TableWorker. All but those of the plan are the same on every "
+    "rank "
+    "or worker: a difference is a Mismatch\nthat names the setting and both values. `syncopate info --settings "
+    "--markdown` prints this page.\n";
 
 void print_described(const std::vector<Described>& all) {
   for (const Described& each : all)

@@ -12,12 +12,12 @@ Part part_of(const RecipePart& given, const Options& options) {
   Part part{.epochs = given.epochs, .options = options};
   Options& o = part.options;
   o.batch = given.batch;
-  o.coding.codec = given.codec;
-  o.exchange = given.exchange;
-  o.algorithm = given.algorithm;
-  if (!given.feedback.empty()) o.coding.feedback.kind = feedback_named(given.feedback);
+  o.sync.coding.codec = given.codec;
+  o.sync.exchange = given.exchange;
+  o.sync.algorithm = given.algorithm;
+  if (!given.feedback.empty()) o.sync.coding.feedback.kind = feedback_named(given.feedback);
   if (given.warmup_density)
-    std::tie(o.coding.feedback.warmup_density, o.coding.feedback.warmup_steps) = *given.warmup_density;
+    std::tie(o.sync.coding.feedback.warmup_density, o.sync.coding.feedback.warmup_steps) = *given.warmup_density;
   if (given.resolution > 0) o.resolution = static_cast<int>(given.resolution);
   if (!given.learning_rate) return part;
   o.learning_rate = given.learning_rate->first;
@@ -83,13 +83,13 @@ std::string text_of(const Part& part) {
   if (o.resolution > 0) text += fmt::format("{} pixels, ", o.resolution);
   text += fmt::format("batch {}, ", o.batch);
   if (part.rates) text += "learning rate " + text_of(*part.rates) + ", ";
-  text += fmt::format("codec {}, exchange {}", o.coding.codec, o.exchange);
-  if (o.coding.feedback.kind != FeedbackKind::automatic)
-    text += fmt::format(", feedback {}", name_of(o.coding.feedback.kind));
-  if (o.coding.feedback.warmup_steps > 0)
-    text +=
-        fmt::format(", density from {} in {} steps", o.coding.feedback.warmup_density, o.coding.feedback.warmup_steps);
-  return o.algorithm == "auto" ? text : text + fmt::format(", algorithm {}", o.algorithm);
+  text += fmt::format("codec {}, exchange {}", o.sync.coding.codec, o.sync.exchange);
+  if (o.sync.coding.feedback.kind != FeedbackKind::automatic)
+    text += fmt::format(", feedback {}", name_of(o.sync.coding.feedback.kind));
+  if (o.sync.coding.feedback.warmup_steps > 0)
+    text += fmt::format(", density from {} in {} steps", o.sync.coding.feedback.warmup_density,
+                        o.sync.coding.feedback.warmup_steps);
+  return o.sync.algorithm == "auto" ? text : text + fmt::format(", algorithm {}", o.sync.algorithm);
 }
 
 nlohmann::ordered_json row_of(const Part& part) {
@@ -98,12 +98,12 @@ nlohmann::ordered_json row_of(const Part& part) {
   if (o.resolution > 0) row["resolution"] = o.resolution;
   row["batch"] = o.batch;
   if (part.rates) row["learning_rate"] = {part.rates->from, part.rates->to};
-  row["codec"] = o.coding.codec;
-  row["exchange"] = o.exchange;
-  row["algorithm"] = o.algorithm;
-  if (o.coding.feedback.kind != FeedbackKind::automatic) row["feedback"] = name_of(o.coding.feedback.kind);
-  if (o.coding.feedback.warmup_steps > 0)
-    row["warmup_density"] = {o.coding.feedback.warmup_density, o.coding.feedback.warmup_steps};
+  row["codec"] = o.sync.coding.codec;
+  row["exchange"] = o.sync.exchange;
+  row["algorithm"] = o.sync.algorithm;
+  if (o.sync.coding.feedback.kind != FeedbackKind::automatic) row["feedback"] = name_of(o.sync.coding.feedback.kind);
+  if (o.sync.coding.feedback.warmup_steps > 0)
+    row["warmup_density"] = {o.sync.coding.feedback.warmup_density, o.sync.coding.feedback.warmup_steps};
   return row;
 }
 

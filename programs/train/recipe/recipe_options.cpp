@@ -73,7 +73,7 @@ void read_recipe_option(const CLI::App& app, Options& o) {
             option, o.recipe_file, key);
   require_together(o);
   o.epochs = o.recipe->epochs();
-  o.exchange = o.recipe->parts.front().exchange;
+  o.sync.exchange = o.recipe->parts.front().exchange;
 }
 
 }  // namespace syncopate::train

@@ -43,10 +43,11 @@ std::string medians_of(const Json& row) {
 
 std::string manner_of(const Options& o) {
   if (o.recipe) return fmt::format("by recipe {}", o.recipe_file);
-  if (o.exchange == "none") return "each trains alone";
+  if (o.sync.exchange == "none") return "each trains alone";
   if (o.is_served())
-    return fmt::format("exchange {}, consistency {}, codec {}", o.exchange, o.consistency, o.coding.codec);
-  return fmt::format("exchange {}, policy {}, codec {}", o.exchange, o.policy, o.coding.codec);
+    return fmt::format("exchange {}, consistency {}, codec {}", o.sync.exchange, o.worker.consistency,
+                       o.sync.coding.codec);
+  return fmt::format("exchange {}, policy {}, codec {}", o.sync.exchange, o.sync.policy, o.sync.coding.codec);
 }
 
 }  // namespace

@@ -24,11 +24,11 @@ Json run_record(const Run& run, const TrainingState& state, const Part& part, co
               {"data", o.data},
               {"ranks", run.place.ranks},
               {"transport", run.is_served() ? "streams" : run.group.transport()},
-              {"policy", run.is_served() ? kServedPolicy : o.policy},
-              {"codec", plan.refused_codec.empty() ? now.coding.codec : "none"},
-              {"exchange", now.exchange},
+              {"policy", run.is_served() ? kServedPolicy : o.sync.policy},
+              {"codec", plan.refused_codec.empty() ? now.sync.coding.codec : "none"},
+              {"exchange", now.sync.exchange},
               {"optimizer", descent.rule()},
-              {"algorithm", now.algorithm},
+              {"algorithm", now.sync.algorithm},
               {"serial", o.serial},
               {"batch", run.samples_per_step(part) / static_cast<std::size_t>(run.place.ranks)},
               {"global_batch", run.samples_per_step(part)},
@@ -43,13 +43,19 @@ Json run_record(const Run& run, const TrainingState& state, const Part& part, co
               {"command", o.command},
               {"layers", layers},
               {"buckets", buckets}};
-  for (const auto& setting : coding_settings()) record["settings"][setting.name] = setting.text(plan.options.coding);
+  const auto add = [&record](const auto& settings, const auto& given) {
+    for (const auto& setting : settings) record["settings"][setting.name] = setting.text(given);
+  };
+  add(coding_settings(), plan.options.coding);
+  add(planning_settings(), plan.options);
+  add(exchange_settings(), plan.options);
+  if (run.is_served()) add(worker_settings(), o.worker);
   if (!plan.refused_codec.empty()) record["refused_codec"] = plan.refused_codec;
   if (!plan.codecs.unused().empty()) record["unused_codecs"] = plan.codecs.unused();
   if (o.origin_rate > 0) record["origin_rate"] = o.origin_rate;
-  if (run.is_served()) record["consistency"] = o.consistency;
-  if (run.is_served()) record["placement"] = o.placement;
-  if (descent.updater() == Updater::every_rank) record["broadcast_every"] = o.broadcast_every;
+  if (run.is_served()) record["consistency"] = o.worker.consistency;
+  if (run.is_served()) record["placement"] = o.worker.placement;
+  if (descent.updater() == Updater::every_rank) record["broadcast_every"] = o.sync.broadcast_every;
   if (!o.recipe) return record;
   record["recipe"] = o.recipe_file;
   record["part"] = part.number;

@@ -23,7 +23,7 @@ Descent::Descent(const Run& run, const Network& network, const Options& options,
                  const Earlier& earlier, std::unique_ptr<ServedWeights> served)
     : run_(run),
       plan_(plan),
-      updater_(options.is_served() ? std::nullopt : std::optional(updater_of(options.exchange))),
+      updater_(options.is_served() ? std::nullopt : std::optional(updater_of(options.sync.exchange))),
       serial_(options.serial) {
   OptimizerOptions work = optimizer_options(options);
   work.corrected = plan.corrected;

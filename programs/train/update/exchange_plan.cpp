@@ -18,7 +18,7 @@ namespace {
 
 /// Whether the synchronizer accumulates the momentum of gradients, so that the optimizer adds none.
 bool has_momentum_correction(const Options& o) {
-  return o.coding.feedback.kind == FeedbackKind::momentum && o.exchange != "none";
+  return o.sync.coding.feedback.kind == FeedbackKind::momentum && o.sync.exchange != "none";
 }
 
 /// The bound on the averaged gradient; 0 with momentum correction, where averages are velocities and gradients are
@@ -31,7 +31,7 @@ double global_clip(const Options& o, const Model& model) {
 /// paper's factor is 1/√N, for gradients already divided by N: if the ranks' gradients are independent, the average of
 /// N gradients of norm g has norm g/√N.)
 CodingOptions coding_options(const Options& o, const Model& model, int ranks) {
-  CodingOptions coding = o.coding;
+  CodingOptions coding = o.sync.coding;
   FeedbackOptions& feedback = coding.feedback;
   if (o.momentum) feedback.momentum = *o.momentum;
   feedback.nesterov = o.nesterov;
@@ -40,21 +40,12 @@ CodingOptions coding_options(const Options& o, const Model& model, int ranks) {
 }
 
 SynchronizerOptions synchronizer_options(Run& run, const Options& o) {
-  return {.policy = o.policy,
-          .cost = {},
-          .check_every = o.check_every,
-          .fusion_bytes = o.fusion_bytes,
-          .coding = coding_options(o, run.model, run.place.ranks),
-          .exchange = o.exchange,
-          .algorithm = o.algorithm,
-          .zero_missing = o.zero_missing,
-          .clip_norm = global_clip(o, run.model),
-          .code_ahead = !o.code_inline,
-          .trace = &run.trace,
-          .clock_s = nullptr,
-          .weights = {},
-          .update = nullptr,
-          .broadcast_every = o.broadcast_every};
+  SynchronizerOptions options = o.sync;
+  options.coding = coding_options(o, run.model, run.place.ranks);
+  options.clip_norm = global_clip(o, run.model);
+  options.code_ahead = !o.code_inline;
+  options.trace = &run.trace;
+  return options;
 }
 
 /// Throws now the errors that the synchronizer would throw when the part begins.
@@ -71,15 +62,15 @@ void choose(Run& run, const std::vector<Gradient>& gradients, const Options& o, 
   require(!o.cluster.empty(),
           "--codec {} without --cluster; allowed: with the file of `syncopate fit --codec {}`, which has the costs of "
           "codecs",
-          o.coding.codec, fmt::join(codec_ways(o.coding.codec), ","));
+          o.sync.coding.codec, fmt::join(codec_ways(o.sync.coding.codec), ","));
   Cluster cluster = read_cluster(o.cluster);
   const auto cost_of = [&, file = cluster](const ExchangeLaw& law, std::uint64_t bytes) {
     return exchange_cost(file, run.place.ranks, bytes, law);
   };
   cluster.ranks = run.place.ranks;
   cluster.ranks_per_host = std::min(cluster.ranks_per_host, run.place.ranks);
-  plan.codecs =
-      ChosenCodecs(run.group, codec_ways(o.coding.codec), choose_codecs(gradients, plan.options, cluster, cost_of));
+  plan.codecs = ChosenCodecs(run.group, codec_ways(o.sync.coding.codec),
+                             choose_codecs(gradients, plan.options, cluster, cost_of));
   plan.options.coding.codec = "none";
   if (run.place.rank == 0 && !plan.codecs.unused().empty())
     run.output.warn(fmt::format("not chosen for any bucket: codec {}", plan.codecs.unused()));
@@ -122,7 +113,7 @@ ExchangePlan plan_exchange(Run& run, const Network& network, const Options& opti
   const std::vector<Gradient> gradients = gradients_of(network);
   ExchangePlan plan{.options = synchronizer_options(run, options)};
   if (!options.is_served()) require_possible(run, gradients, plan.options);
-  if (chooses_codecs(options.coding.codec)) choose(run, gradients, options, plan);
+  if (chooses_codecs(options.sync.coding.codec)) choose(run, gradients, options, plan);
   if (!options.cluster.empty()) weigh(run, gradients, options, plan);
   plan.corrected = has_momentum_correction(options) && plan.refused_codec.empty();
   return plan;

@@ -103,10 +103,10 @@ std::unique_ptr<ServedWeights> serve(const Network& network, const Options& opti
                                      const Earlier& earlier) {
   WorkerOptions worker = worker_from_environment();
   const OptimizerOptions optimizer = optimizer_options(options);
-  worker.placement = options.placement;
-  worker.consistency = options.consistency;
+  worker.placement = options.worker.placement;
+  worker.consistency = options.worker.consistency;
   worker.coding = coding;
-  worker.answers = options.answers;
+  worker.answers = options.worker.answers;
   worker.coding.seed = earlier.seed;
   worker.optimizer = optimizer.rule;
   worker.hyperparameters = optimizer.hyperparameters;

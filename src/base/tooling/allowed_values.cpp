@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include "base/require.hpp"
+#include "syncopate/tooling/units.hpp"
 
 namespace syncopate {
 
@@ -36,6 +37,8 @@ void require_allowed(std::string_view name, std::string_view text, const Allowed
     case AllowedValues::Kind::real:
       return base::require(is_between(text, static_cast<double>(low), static_cast<double>(high)),
                            "{}={} is not allowed; allowed: {}", name, text, values);
+    case AllowedValues::Kind::bytes:
+      static_cast<void>(parse_bytes(text));
   }
 }
 

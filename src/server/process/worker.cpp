@@ -7,9 +7,9 @@
 #include "base/fork.hpp"
 #include "base/require.hpp"
 #include "server/process/links.hpp"
+#include "server/table/settings.hpp"
 #include "server/table/worker_tables.hpp"
 #include "syncopate/server.hpp"
-#include "syncopate/tooling/settings.hpp"
 
 namespace syncopate {
 
@@ -47,6 +47,8 @@ WorkerOptions with_log(WorkerOptions options) {
 }
 
 }  // namespace
+
+std::span<const Setting<WorkerOptions>> worker_settings() { return kJobSettings<WorkerOptions>; }
 
 class TableWorker::Impl {
  public:

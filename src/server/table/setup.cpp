@@ -12,8 +12,8 @@
 #include "optim/norms.hpp"
 #include "server/message.hpp"
 #include "server/placement.hpp"
+#include "server/table/settings.hpp"
 #include "syncopate/optimizer.hpp"
-#include "syncopate/tooling/settings.hpp"
 
 namespace syncopate::server {
 
@@ -66,8 +66,10 @@ std::vector<std::pair<std::string, double>> read_hyperparameters(base::WireReade
   return hyperparameters;
 }
 
-void read_coding(base::WireReader& reader, CodingOptions& coding) try {
-  for (const auto& setting : coding_settings()) setting.set(coding, reader.text(kMostName));
+template <class Options>
+void read(base::WireReader& reader, std::span<const Setting<std::type_identity_t<Options>>> settings,
+          Options& options) try {
+  for (const auto& setting : settings) setting.set(options, reader.text(kMostName));
 } catch (const Misuse& misuse) {
   reader.refuse(misuse.what());
 }
@@ -112,7 +114,7 @@ std::string Setup::bytes() const {
   for (const std::uint64_t number :
        {std::uint64_t{workers}, std::uint64_t{servers}, static_cast<std::uint64_t>(first_step)})
     writer.number(number);
-  for (const std::string* name : {&placement, &consistency, &answers, &optimizer}) writer.text(*name, kMostName);
+  for (const auto& setting : kJobSettings<Setup>) writer.text(setting.text(*this), kMostName);
   for (const auto& setting : coding_settings()) writer.text(setting.text(coding), kMostName);
   write(writer, hyperparameters);
   writer.number(std::uint64_t{tables.size()});
@@ -137,9 +139,8 @@ Setup Setup::of(std::string_view bytes, const Catalogue& catalogue) {
   setup.workers = count(reader, kMostWorkers);
   setup.servers = count(reader, kMostWorkers);
   setup.first_step = static_cast<Clock>(count(reader, kMostFirstStep));
-  for (std::string* name : {&setup.placement, &setup.consistency, &setup.answers, &setup.optimizer})
-    *name = reader.text(kMostName);
-  read_coding(reader, setup.coding);
+  read(reader, kJobSettings<Setup>, setup);
+  read(reader, coding_settings(), setup.coding);
   setup.hyperparameters = read_hyperparameters(reader);
   for (std::size_t left = count(reader, kMostTables); left > 0; --left) {
     TableShape table{.name = reader.text(kMostName)};
@@ -178,13 +179,11 @@ std::string difference(const Setup& one, const Setup& other) {
   for (const auto& setting : coding_settings())
     if (std::string text = differs(setting.name, setting.text(one.coding), setting.text(other.coding)); !text.empty())
       return text;
+  for (const auto& setting : kJobSettings<Setup>)
+    if (std::string text = differs(setting.name, setting.text(one), setting.text(other)); !text.empty()) return text;
   for (std::string text :
        {differs("the number of workers", one.workers, other.workers),
         differs("the number of servers", one.servers, other.servers),
-        differs("the placement", one.placement, other.placement),
-        differs("the consistency", one.consistency, other.consistency),
-        differs("the codec of answers", one.answers, other.answers),
-        differs("the optimizer", one.optimizer, other.optimizer),
         differs("the optimizer's hyperparameters", shown(one.hyperparameters), shown(other.hyperparameters)),
         differs("the step to begin with (0, or that of the checkpoint which every worker resumes from)", one.first_step,
                 other.first_step),

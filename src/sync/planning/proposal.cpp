@@ -37,15 +37,13 @@ std::string missing_name(const SynchronizerOptions& options, std::span<const Gra
 
 std::vector<std::string> describe(const SynchronizerOptions& options, std::span<const Gradient> gradients) {
   const std::string missing = missing_name(options, gradients);
-  std::vector<std::string> texts{
-      missing.empty() ? "a catalogue with all names" : fmt::format("a catalogue without {}", missing),
-      fmt::format("exchange {}", options.exchange)};
-  for (const auto& setting : coding_settings())
-    texts.push_back(fmt::format("{} {}", setting.name, setting.text(options.coding)));
-  texts.push_back(fmt::format("algorithm {}", options.algorithm));
-  texts.push_back(fmt::format("zero_missing {}", options.zero_missing));
-  texts.push_back(fmt::format("clip_norm {}", options.clip_norm));
-  texts.push_back(fmt::format("broadcast_every {}", options.broadcast_every));
+  std::vector<std::string> texts{missing.empty() ? "a catalogue with all names"
+                                                 : fmt::format("a catalogue without {}", missing)};
+  const auto add = [&](const auto& settings, const auto& given) {
+    for (const auto& setting : settings) texts.push_back(fmt::format("{} {}", setting.name, setting.text(given)));
+  };
+  add(coding_settings(), options.coding);
+  add(exchange_settings(), options);
   return texts;
 }
 
