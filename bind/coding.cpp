@@ -1,9 +1,10 @@
-// Gradients, feedback and a codec's saved state as values of Python.
+// Gradients, feedback, a codec's saved state, and the choice among codecs for Python.
 #include "coding.hpp"
 
 #include <nanobind/operators.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -29,6 +30,16 @@ FeedbackValues values_of(const Feedback& feedback) {
 void make_feedback(Feedback& self, const FeedbackValues& values) {
   const auto& [kind, momentum, nesterov, clip_norm, warmup_density, warmup_steps] = values;
   new (&self) Feedback{kind, {{}, momentum, nesterov, clip_norm, warmup_density, warmup_steps}};
+}
+
+void bind_codec_choice(nb::module_& module) {
+  module.def("auto_codecs", auto_codecs, "codec"_a,
+             "A and B of \"auto:A+B\"; nothing of other texts. Raises Misuse if a name is empty or repeated.");
+  module.def(
+      "quickest_way", quickest_way, "ways"_a, "seconds"_a, "at_least"_a,
+      "Index of the codec with the shortest time; of \"none\" if no other saves the share `at_least` of its time.");
+  module.def("exchanges_end_s", exchanges_end_s, "ready_s"_a, "cost_s"_a,
+             "When the last exchange ends, if each begins when its bucket is ready and those before it have ended.");
 }
 
 }  // namespace
@@ -73,6 +84,7 @@ void bind_coding(nb::module_& module) {
         return all;
       },
       "The settings of codecs and their feedback by name, each with what is allowed, its default and its meaning.");
+  bind_codec_choice(module);
   nb::class_<Tensor>(module, "Gradient", "One gradient tensor: a unique name, its shape, and its type (\"f32\" ...).")
       .def(
           "__init__",

@@ -87,15 +87,30 @@ struct SynchronizerOptions {
 [[nodiscard]] ExchangeLaw exchange_law(std::span<const Gradient> gradients, const SynchronizerOptions& options,
                                        const Cluster& cluster);
 
-/// The codecs that `text` allows: A, B and none for "auto:A+B+none"; for any other text only that codec.
+/// A, B and none for "auto:A+B+none"; nothing for any other text. Throws Misuse if a name is empty or repeated.
+[[nodiscard]] std::vector<std::string> auto_codecs(std::string_view text);
+/// The codecs that `text` allows (ways): its auto_codecs, or else only that codec. Throws Misuse as auto_codecs does.
 [[nodiscard]] std::vector<std::string> codec_ways(std::string_view text);
+
+/// The rule of "auto:A+B": the index of the way with the shortest time, of equal ones the first; but that of "none", if
+/// it is a way, unless the shortest time saves the share `at_least` of its time. Throws Misuse without a time per way.
+/// - choose_codecs chooses for each bucket, by its exchange alone: a synchronizer has a codec per gradient, and a law
+///   gives times without noise, so that every gain counts (at_least = 0).
+/// - Python's DistributedDataParallel chooses one codec for all buckets, because its combiner has only one, and by the
+///   step: it knows when buckets are ready, so an exchange that computing hides costs nothing. Its times are measured
+///   in a few steps, and gains within their noise do not count (at_least = 0.05).
+[[nodiscard]] std::size_t quickest_way(const std::vector<std::string>& ways, const std::vector<double>& seconds,
+                                       double at_least = 0);
+/// When the last exchange ends, if they run one at a time in this order: that of bucket i begins when the bucket is
+/// ready, at ready_s[i], and the one before has ended, and takes cost_s[i]. Throws Misuse for different lengths.
+[[nodiscard]] double exchanges_end_s(const std::vector<double>& ready_s, const std::vector<double>& cost_s);
 
 /// The codec of one bucket of a partition, and the predicted time of its exchange with each allowed codec (way).
 struct CodecChoice {
   std::size_t first = 0, last = 0;  ///< gradients
   std::uint64_t bytes = 0;
   std::vector<double> predicted_s;  ///< one per way
-  std::size_t way = 0;              ///< index of the cheapest way; of equal ones the first
+  std::size_t way = 0;              ///< the quickest_way
 };
 /// Returns the cost of an exchange of up to `bytes` bytes under a law, as `exchange_cost` (predict.hpp) does for a
 /// cluster.

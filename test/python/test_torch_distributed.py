@@ -17,11 +17,6 @@ def test_the_size_of_buckets_grows_with_start_up_times_and_is_a_power_of_two():
     assert codec_choice.Law(16e-3, 1e-8).bucket_bytes(10 << 20) == 4 << 20
 
 
-def test_a_bucket_waits_for_its_gradients_and_for_the_buckets_before():
-    assert codec_choice.finish_s([1, 2, 9], [4, 1, 2]) == 11
-    assert codec_choice.finish_s([1, 2, 3], [4, 1, 2]) == 8
-
-
 @pytest.mark.parametrize(("none_s", "chosen"), [(2.0, "fp16"), (0.1, "none"), (1.02, "none")])
 def test_a_codec_must_shorten_the_step_and_not_only_the_exchange(none_s, chosen):
     choice = codec_choice._choice([5.0, 10.0], {"none": [4.0, none_s], "fp16": [1.0, 0.6], "topk:0.1": [1.0, 0.9]})

@@ -63,8 +63,25 @@ TEST(CodecChoice, RefusesWhatItCannotWeigh) {
   EXPECT_THROW(std::ignore = choices_of(kTwo, "auto:topk:0.01+none", cluster_of(0), "mg_wfbp"), Misuse);
   EXPECT_THROW(std::ignore = choices_of(kTwo, "auto:", cluster_of(0)), Misuse);
   EXPECT_THROW(std::ignore = choices_of(kTwo, "auto:none+none", cluster_of(0)), Misuse);
+  EXPECT_TRUE(auto_codecs("topk:0.01").empty());
   EXPECT_EQ(codec_ways("topk:0.01"), std::vector<std::string>{"topk:0.01"});
   EXPECT_EQ(codec_ways("auto:topk:0.01+none"), (std::vector<std::string>{"topk:0.01", "none"}));
+}
+
+TEST(CodecChoice, TakesACodecThatShortensAStepEnough) {
+  const std::vector<std::string> ways{"none", "fp16", "topk:0.1"};
+  EXPECT_EQ(quickest_way(ways, {12, 10.6, 10.9}, 0.05), 1U);
+  EXPECT_EQ(quickest_way(ways, {12, 10.6, 10.9}, 0.12), 0U) << "it saves 11.7 %";
+  EXPECT_EQ(quickest_way(ways, {12, 12, 11.9}), 2U) << "without noise every gain counts";
+  EXPECT_EQ(quickest_way(ways, {12, 11, 11}), 1U) << "of equal ones the first";
+  EXPECT_EQ(quickest_way({"fp16", "topk:0.1"}, {12, 11.9}, 0.05), 1U) << "without none the quickest counts";
+  EXPECT_THROW(std::ignore = quickest_way(ways, {12, 11}), Misuse);
+}
+
+TEST(CodecChoice, ABucketWaitsForItsGradientsAndForTheBucketsBefore) {
+  EXPECT_EQ(exchanges_end_s({1, 2, 9}, {4, 1, 2}), 11);
+  EXPECT_EQ(exchanges_end_s({1, 2, 3}, {4, 1, 2}), 8);
+  EXPECT_THROW(std::ignore = exchanges_end_s({1, 2}, {4}), Misuse);
 }
 
 const std::vector<Gradient> kMixed{{.name = "a", .elements = 6000},

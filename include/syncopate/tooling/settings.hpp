@@ -37,13 +37,13 @@ struct Setting {
 /// Every member of CodingOptions, in a fixed order.
 [[nodiscard]] std::span<const Setting<CodingOptions>> coding_settings();
 
-/// The members of SynchronizerOptions beside `coding` that every rank gives alike, in a fixed order.
+/// The members of SynchronizerOptions other than `coding` that every rank gives alike, in a fixed order.
 [[nodiscard]] std::span<const Setting<SynchronizerOptions>> exchange_settings();
 
 /// The members of SynchronizerOptions that determine its plan; rank 0's count.
 [[nodiscard]] std::span<const Setting<SynchronizerOptions>> planning_settings();
 
-/// The members of WorkerOptions beside `coding` that every worker gives alike, in a fixed order.
+/// The members of WorkerOptions other than `coding` that every worker gives alike, in a fixed order.
 [[nodiscard]] std::span<const Setting<WorkerOptions>> worker_settings();
 
 }  // namespace syncopate

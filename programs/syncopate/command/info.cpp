@@ -122,15 +122,12 @@ constexpr const char* kEnvironmentPage =
     "error\nthat names the variable. `syncopate info --environment --markdown` prints this page.\n";
 constexpr const char* kSettingsPage =
     "# Settings\n\n"
-    "Options of a Synchronizer, a Combiner and a TableWorker: members of their option structs in C++, keyword "
-    "arguments "
-    "in\nPython, where those of `feedback` are of a `syncopate.Feedback`. **coding**: of all three (`CodingOptions`), "
-    "how "
-    "gradients\nbecome packets. **exchange**: of a Synchronizer; a Combiner has the first two. **plan**: of a "
-    "Synchronizer; rank 0's count.\n**servers**: of a TableWorker. All but those of the plan are the same on every "
-    "rank "
-    "or worker: a difference is a Mismatch\nthat names the setting and both values. `syncopate info --settings "
-    "--markdown` prints this page.\n";
+    "Options of a Synchronizer, a Combiner and a TableWorker: members of their option structs in C++, keyword\n"
+    "arguments in Python, where those of `feedback` are of a `syncopate.Feedback`. **coding**: of all three\n"
+    "(`CodingOptions`), how gradients become packets. **exchange**: of a Synchronizer; a Combiner has the first two.\n"
+    "**plan**: of a Synchronizer; rank 0's count. **servers**: of a TableWorker. All but those of the plan are the same\n"
+    "on every rank or worker: a difference is a Mismatch that names the setting and both values.\n"
+    "`syncopate info --settings --markdown` prints this page.\n";
 
 void print_described(const std::vector<Described>& all) {
   for (const Described& each : all)

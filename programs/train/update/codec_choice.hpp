@@ -10,8 +10,6 @@
 
 namespace syncopate::train {
 
-[[nodiscard]] inline bool chooses_codecs(std::string_view codec) { return codec.starts_with("auto:"); }
-
 class ChosenCodecs final {
  public:
   ChosenCodecs() = default;  ///< no choice

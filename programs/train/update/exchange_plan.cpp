@@ -113,7 +113,7 @@ ExchangePlan plan_exchange(Run& run, const Network& network, const Options& opti
   const std::vector<Gradient> gradients = gradients_of(network);
   ExchangePlan plan{.options = synchronizer_options(run, options)};
   if (!options.is_served()) require_possible(run, gradients, plan.options);
-  if (chooses_codecs(options.sync.coding.codec)) choose(run, gradients, options, plan);
+  if (!auto_codecs(options.sync.coding.codec).empty()) choose(run, gradients, options, plan);
   if (!options.cluster.empty()) weigh(run, gradients, options, plan);
   plan.corrected = has_momentum_correction(options) && plan.refused_codec.empty();
   return plan;

@@ -16,6 +16,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor, Shard
 
 import syncopate
+from syncopate import _core
 from syncopate.torch.device.copies import Copies
 from syncopate.torch.shared import codec_choice, errors, parameters, rendezvous
 
@@ -123,7 +124,7 @@ class ReplicaExchange:
     """
 
     def __init__(self, units: list[_Unit], mesh: DeviceMesh, timeout_s: float | None, coding: dict[str, Any]) -> None:
-        if codec_choice.candidates(coding.get("codec", "none")):
+        if _core.auto_codecs(coding.get("codec", "none")):
             raise syncopate.Misuse(f"codec={coding['codec']!r}; allowed: one codec, chosen before")
         self._units = units
         local = [(name, parameter.to_local(), unit.dtype) for unit in units for name, parameter in unit.named]

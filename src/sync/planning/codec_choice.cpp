@@ -1,4 +1,4 @@
-// Codec choice: of the ways that are allowed, the one with which a bucket's exchange is predicted to end first.
+// Codec choice: the ways that are allowed, the rule that chooses among them, and the choice for each bucket by a law.
 #include <algorithm>
 
 #include "base/require.hpp"
@@ -46,8 +46,8 @@ double seconds_of(const ExchangeCost& cost, std::uint64_t bytes) {
 
 }  // namespace
 
-std::vector<std::string> codec_ways(std::string_view text) {
-  if (!text.starts_with(kAuto)) return {std::string(text)};
+std::vector<std::string> auto_codecs(std::string_view text) {
+  if (!text.starts_with(kAuto)) return {};
   std::vector<std::string> ways;
   for (std::size_t begin = kAuto.size(); begin <= text.size();) {
     const std::size_t end = std::min(text.find('+', begin), text.size());
@@ -57,6 +57,28 @@ std::vector<std::string> codec_ways(std::string_view text) {
     begin = end + 1;
   }
   return ways;
+}
+
+std::vector<std::string> codec_ways(std::string_view text) {
+  std::vector<std::string> ways = auto_codecs(text);
+  if (ways.empty()) ways.emplace_back(text);
+  return ways;
+}
+
+std::size_t quickest_way(const std::vector<std::string>& ways, const std::vector<double>& seconds, double at_least) {
+  base::require(!ways.empty() && ways.size() == seconds.size(), "{} times of {} codecs; allowed: one for each",
+                seconds.size(), ways.size());
+  const auto quickest = static_cast<std::size_t>(std::ranges::min_element(seconds) - seconds.begin());
+  const auto none = static_cast<std::size_t>(std::ranges::find(ways, "none") - ways.begin());
+  return none < ways.size() && seconds[quickest] > (1 - at_least) * seconds[none] ? none : quickest;
+}
+
+double exchanges_end_s(const std::vector<double>& ready_s, const std::vector<double>& cost_s) {
+  base::require(ready_s.size() == cost_s.size(), "{} buckets are ready, and {} have costs; allowed: the same number",
+                ready_s.size(), cost_s.size());
+  double end_s = 0;
+  for (std::size_t i = 0; i < ready_s.size(); ++i) end_s = std::max(end_s, ready_s[i]) + cost_s[i];
+  return end_s;
 }
 
 std::vector<CodecChoice> choose_codecs(std::span<const Gradient> gradients, const SynchronizerOptions& options,
@@ -72,7 +94,7 @@ std::vector<CodecChoice> choose_codecs(std::span<const Gradient> gradients, cons
       with.coding.codec = way;
       choice.predicted_s.push_back(seconds_of(cost_of(known_law(part, with, cluster), choice.bytes), choice.bytes));
     }
-    choice.way = static_cast<std::size_t>(std::ranges::min_element(choice.predicted_s) - choice.predicted_s.begin());
+    choice.way = quickest_way(ways, choice.predicted_s);
     choices.push_back(std::move(choice));
   }
   return choices;

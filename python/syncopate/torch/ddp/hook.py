@@ -8,6 +8,7 @@ from functools import partial
 import torch
 
 import syncopate
+from syncopate import _core
 from syncopate.torch.ddp.one_by_one import OneByOne
 from syncopate.torch.device.lane import Crossing, Lane
 from syncopate.torch.device.thread_modes import in_callers_modes
@@ -315,7 +316,7 @@ class HookState:
             self._combiner.restore(codec, steps, rank, ranks, gradients)
 
     def _candidates(self):
-        return codec_choice.candidates(self.coding.get("codec", "none"))
+        return _core.auto_codecs(self.coding.get("codec", "none"))
 
     def _is_choosing(self):
         return self.choice is None and bool(self._candidates())

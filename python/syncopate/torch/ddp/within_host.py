@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 import syncopate
+from syncopate import _core
 from syncopate.torch.ddp.hook import HookState, _Bucket
 from syncopate.torch.ddp.host_groups import HostGroups
 from syncopate.torch.device.thread_modes import in_callers_modes
@@ -96,7 +97,7 @@ class WithinHostState(HookState):
 
     def __init__(self, within="host", model=None, process_group=None, **options):
         codec = codec_choice.named(options).get("codec", "none")
-        if codec_choice.candidates(codec):
+        if _core.auto_codecs(codec):
             raise syncopate.Misuse(f"codec={codec!r} with within; allowed: one codec, chosen before")
         self._within, self._hosts = within, None
         self._local = None  # the thread that waits for the process group

@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 import syncopate
+from syncopate import _core
 from syncopate.torch.ddp import buckets
 from syncopate.torch.ddp.hook import HookState, hook
 from syncopate.torch.ddp.within_host import WithinHostState
@@ -111,7 +112,7 @@ class DistributedDataParallel(torch.nn.parallel.DistributedDataParallel):
             return self.choice.predicted_s["none"], self.choice.passes_s
         timeline = self.hook_state.timeline
         ready_s = timeline.ready_s()
-        return codec_choice.finish_s(ready_s, [dense.seconds(size) for size in timeline.sizes]), ready_s[-1]
+        return _core.exchanges_end_s(ready_s, [dense.seconds(size) for size in timeline.sizes]), ready_s[-1]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -140,5 +141,5 @@ def _laws(state: HookState, coding: dict[str, Any]) -> tuple[codec_choice.Law, c
     if state.group.size == 1:
         return None, None
     dense = state.law(codec_choice.with_codec(coding, "none"))
-    is_dense = coding["codec"] == "none" or codec_choice.candidates(coding["codec"])
+    is_dense = coding["codec"] == "none" or _core.auto_codecs(coding["codec"])
     return dense, dense if is_dense else state.law(coding)

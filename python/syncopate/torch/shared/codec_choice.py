@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 
 import syncopate
+from syncopate import _core
 
 WORTH = 0.05  # of a step: less is lost in the differences between steps
 STEPS = 5  # of which the medians count
@@ -35,11 +36,9 @@ class Law:
         return Law(self.start_s, self.s_per_byte / parts)
 
     def bucket_bytes(self, total):
-        """The size of buckets of `total` bytes of gradients, a power of two.
+        """The size of buckets of `total` bytes of gradients: sqrt(S a / b) as that of policy fusion, rounded to a power of two.
 
-        With buckets of M bytes of S, the exposed time is S / M start-up times a plus the last bucket's b M, which is least
-        for M = sqrt(S a / b). At a factor of sqrt(2) it is 6 % more; so rounding costs little, and runs on one network
-        have the same buckets.
+        At a factor of sqrt(2) the exposed time is 6 % more; so rounding costs little, and runs on one network have the same buckets.
         """
         return 2 ** round(math.log2(math.sqrt(total * self.start_s / self.s_per_byte)))
 
@@ -88,14 +87,6 @@ class Timeline:
         return [statistics.median(column) for column in zip(*self._steps, strict=True)]
 
 
-def finish_s(ready_s, cost_s):
-    """When the last bucket's average is there, if each bucket waits until it is complete and those before it have ended."""
-    end = 0
-    for ready, cost in zip(ready_s, cost_s, strict=True):
-        end = max(end, ready) + cost
-    return end
-
-
 def named(coding):
     """These options of a Combiner with the codec's name, whether a codec or its name was given."""
     codec, catalogue = coding.get("codec", "none"), list(coding.get("catalogue", []))
@@ -112,11 +103,6 @@ def known(coding):
     return named(coding)
 
 
-def candidates(codec):
-    """A and B of "auto:A+B"; nothing of other texts."""
-    return codec.removeprefix("auto:").split("+") if codec.startswith("auto:") else []
-
-
 def with_codec(coding, codec):
     """These options of a Combiner with another codec; without one nothing is left out, and feedback is refused."""
     return {name: value for name, value in coding.items() if name != "feedback" or codec != "none"} | {"codec": codec}
@@ -126,7 +112,7 @@ def required_gain(codec, at_least):
     """The share of a step by which the codecs of `codec` must shorten it. Raises Misuse for one that has no effect or no meaning."""
     if at_least is None:
         return WORTH
-    if "none" not in candidates(codec) or not 0 <= at_least < 1:
+    if "none" not in _core.auto_codecs(codec) or not 0 <= at_least < 1:
         raise syncopate.Misuse(f"at_least={at_least} with codec={codec!r}; allowed: 0 to 1 with codec='auto:A+none', whose codec A must "
                                "shorten a step by that share")
     return at_least
@@ -135,7 +121,7 @@ def required_gain(codec, at_least):
 def require_codecs(gradients, weights, coding):
     """Raise Misuse for an unknown codec of "auto:A+B" at once, and not after the first steps."""
     (alone,) = syncopate.Group.threads(1)
-    for codec in candidates(coding.get("codec", "none")):
+    for codec in _core.auto_codecs(coding.get("codec", "none")):
         syncopate.Combiner(alone, gradients, weights=weights, **with_codec(coding, codec)).close()
     alone.close()
 
@@ -189,10 +175,8 @@ def _bytes(bucket):
 
 
 def _choice(ready_s, cost_s, at_least=WORTH):
-    predicted = {codec: finish_s(ready_s, cost) for codec, cost in cost_s.items()}
-    best = min(predicted, key=predicted.__getitem__)
-    if "none" in predicted and predicted[best] > (1 - at_least) * predicted["none"]:
-        best = "none"
+    predicted = {codec: _core.exchanges_end_s(ready_s, cost) for codec, cost in cost_s.items()}
+    best = list(predicted)[_core.quickest_way([*predicted], [*predicted.values()], at_least)]
     steps = ", ".join(f"{1e3 * seconds:.1f} ms with {codec}" for codec, seconds in predicted.items())
     rest = f"a step takes {steps}; the backward pass ends after {1e3 * ready_s[-1]:.1f} ms"
     rule = f"a codec must shorten the step by {at_least:.0%}" if best == "none" else "the shortest step counts"
