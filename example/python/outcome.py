@@ -4,8 +4,9 @@ import hashlib
 
 
 def line(rank, losses, net, sent_bytes=None):
-    """`line_of` for a net of torch."""
-    return line_of(rank, losses, [parameter.detach().numpy().tobytes() for parameter in net.parameters()], sent_bytes)
+    """`line_of` for a net of torch; FSDP's ranks call it together."""
+    whole = [parameter.full_tensor() if hasattr(parameter, "full_tensor") else parameter for parameter in net.parameters()]
+    return line_of(rank, losses, [parameter.detach().cpu().numpy().tobytes() for parameter in whole], sent_bytes)
 
 
 def line_of(rank, losses, weights, sent_bytes=None):

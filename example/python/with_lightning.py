@@ -34,8 +34,9 @@ class Coded(lightning.Callback):
         trainer.model.register_comm_hook(self.state, syncopate.torch.hook)
 
 
-coded, module = Coded(), Classifier()
-trainer = lightning.Trainer(accelerator="cpu", devices=2, max_epochs=1, strategy=DDPStrategy(process_group_backend="syncopate"),
-                            callbacks=[coded], logger=False, enable_checkpointing=False)
-trainer.fit(module, DataLoader(TensorDataset(*samples_of(0, 1280)), 32))
-print(line(trainer.global_rank, module.losses, module, coded.state.group.traffic_bytes[0]), flush=True)
+if __name__ == "__main__":
+    coded, module = Coded(), Classifier()
+    trainer = lightning.Trainer(accelerator="cpu", devices=2, max_epochs=1, strategy=DDPStrategy(process_group_backend="syncopate"),
+                                callbacks=[coded], logger=False, enable_checkpointing=False)
+    trainer.fit(module, DataLoader(TensorDataset(*samples_of(0, 1280)), 32))
+    print(line(trainer.global_rank, module.losses, module, coded.state.group.traffic_bytes[0]), flush=True)
