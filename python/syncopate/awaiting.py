@@ -18,7 +18,7 @@ def steps(work: _core.Work) -> Generator[Any, None, None]:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
 
-    def settle(error: BaseException | None) -> None:
+    def complete(error: BaseException | None) -> None:
         if future.cancelled():
             return
         if error is None:
@@ -28,7 +28,7 @@ def steps(work: _core.Work) -> Generator[Any, None, None]:
 
     def ended(error: BaseException | None) -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: no task waits
-            loop.call_soon_threadsafe(settle, error)
+            loop.call_soon_threadsafe(complete, error)
 
     work.then(ended)
     yield from future

@@ -176,9 +176,9 @@ def info(shelf: str | None = None) -> list[Entry]:
 
 def _rows(answer: tuple[list[dict[str, Any]], list[str]]) -> list[dict[str, Any]]:
     """The rows of an answer, with its warnings in the caller of a public function."""
-    found, doubts = answer
-    for doubt in doubts:
-        warnings.warn(doubt, stacklevel=3)
+    found, texts = answer
+    for text in texts:
+        warnings.warn(text, stacklevel=3)
     return found
 
 

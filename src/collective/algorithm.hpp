@@ -23,7 +23,7 @@ struct Algorithm {
   /// Sets what the caller left open (blocks, grid, ...); throws Misuse if the tuning does not fit. Null: there is
   /// nothing to set.
   void (*resolve)(Shape& shape, const Tuning& tuning, const Load& load) = nullptr;
-  /// Whether "auto" should consider it for such a (settled) shape; null: always.
+  /// Whether "auto" should consider it for such a resolved shape; null: always.
   bool (*sensible)(const Shape& shape) = nullptr;
   /// Every rank sends to one peer only and receives from one peer only. Cost laws do not show the advantage: TCP
   /// connections keep their congestion windows, and no two ranks compete for a port. See choice.hpp.

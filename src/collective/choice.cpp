@@ -1,4 +1,4 @@
-// Choices: settles the fields that a caller left open, and sorts by the preference of "auto".
+// Choices: resolves the fields that a caller left open, and sorts by the preference of "auto".
 #include "collective/choice.hpp"
 
 #include <fmt/format.h>
@@ -73,7 +73,7 @@ Choice resolved(const Algorithm& algorithm, const Shape& shape, const Tuning& tu
   Choice choice{.algorithm = &algorithm, .shape = shape};
   choice.shape.hosts.clear();
   if (shape.size == 1) return choice;
-  choice.shape.hosts = shape.hosts;  // only `settle` needs it, unless it keeps it
+  choice.shape.hosts = shape.hosts;  // only `resolve` needs it, unless it keeps it
   if (algorithm.resolve != nullptr) algorithm.resolve(choice.shape, tuning, load);
   Load shared = load;
   if (load.link.beta_s_per_byte > 0)

@@ -1,4 +1,4 @@
-// Choice: an algorithm settled for a shape; and all algorithms for a collective in the order of preference.
+// Choice: an algorithm resolved for a shape; and all algorithms for a collective in the order of preference.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace syncopate::collective {
 
-/// An algorithm, and the settled shape that is common to all ranks (its rank is 0).
+/// An algorithm, and the resolved shape that is common to all ranks (its rank is 0).
 struct Choice {
   const Algorithm* algorithm = nullptr;
   Shape shape;
@@ -19,8 +19,8 @@ struct Choice {
   std::optional<double> measured_s{};
 };
 
-/// The algorithm with the shape completed by the tuning and by its own `settle`, and its law where the ranks of a host
-/// share its port. A group of one rank settles nothing.
+/// The algorithm with the shape completed by the tuning and by its own `resolve`, and its law where the ranks of a host
+/// share its port. A group of one rank resolves nothing.
 [[nodiscard]] Choice resolved(const Algorithm& algorithm, const Shape& shape, const Tuning& tuning, const Load& load,
                               PortSharing& sharing);
 enum class Composed : std::uint8_t { with, without };

@@ -14,7 +14,7 @@ class PortSharing final {
  public:
   /// The factor of beta between hosts: bytes through the busier direction of a host's port, divided by the bytes of its
   /// busiest rank; at least 1. It is that of the first host with several ranks. 1 if each rank has a host of its own.
-  /// `hosts` has the host number of each rank; `shape` is settled.
+  /// `hosts` has the host number of each rank; `shape` is resolved.
   [[nodiscard]] double factor(const Algorithm& algorithm, const Shape& shape, const std::vector<std::uint32_t>& hosts);
 
  private:

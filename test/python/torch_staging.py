@@ -149,7 +149,7 @@ def unordered(rank, size, store):
     """The errors of ranks whose calls on the CPU do not wait until those of the device have been made."""
     begin(rank, size, store)
     try:
-        with mock.patch.object(device_calls.Staging, "settle", lambda _: None), late(copy_us=20_000 * rank):
+        with mock.patch.object(device_calls.Staging, "drain", lambda _: None), late(copy_us=20_000 * rank):
             drawn_calls(rank, size, ["cpu", DEVICE])
     except syncopate.Error as error:
         return type(error).__name__

@@ -360,7 +360,7 @@ class AnothersShard(within_host.WithinHostState):
 class GathersEarly(within_host.WithinHostState):
     """Averages that are there before the last bucket are gathered before its sums."""
 
-    def settled(self):
+    def gather_now(self):
         self._local.submit(self._gather_waiting).result()
 
 
@@ -433,12 +433,12 @@ def order(rank, size, store):
         train(net, range(2))  # DDP has formed its buckets again
         state, names = net.hook_state, []
 
-        def settle(_, state=state):
+        def wait(_, state=state):
             state._local.submit(lambda: None).result()  # the combiner has what was reduced
             state._combiner.wait()
             state._local.submit(lambda: None).result()
             if isinstance(state, GathersEarly):
-                state.settled()
+                state.gather_now()
 
         def noted(call, kind, names=names):
             def issue(out, given, **options):
@@ -446,7 +446,7 @@ def order(rank, size, store):
                 return call(out, given, **options)
             return issue
 
-        net.module.picture.weight.register_hook(settle)  # of the last bucket
+        net.module.picture.weight.register_hook(wait)  # of the last bucket
         with mock.patch.object(dist, "reduce_scatter_tensor", noted(dist.reduce_scatter_tensor, "reduce")), \
              mock.patch.object(dist, "all_gather_into_tensor", noted(dist.all_gather_into_tensor, "gather")):
             train(net, range(1))

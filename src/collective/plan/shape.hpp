@@ -10,7 +10,7 @@
 
 namespace syncopate::collective::plan {
 
-/// Everything that a plan depends on. An algorithm's `settle` sets the fields that it uses; the others keep their
+/// Everything that a plan depends on. An algorithm's `resolve` sets the fields that it uses; the others keep their
 /// defaults, so that equal plans have equal shapes.
 struct Shape {
   Collective collective = Collective::allreduce;

@@ -23,7 +23,7 @@ class Channel final {
   Channel() = default;
   explicit Channel(Descriptor socket) noexcept : socket_(std::move(socket)) {}
 
-  /// Encrypts all bytes from here on; they may move after `settle` has returned `some`. Throws SystemFailure.
+  /// Encrypts all bytes from here on; they may move after `negotiate` has returned `some`. Throws SystemFailure.
   void secure(const TlsKey& key, TlsRole role) { tls_ = std::make_unique<Tls>(number(), key, role); }
   /// Whether reads and writes share the state of TLS, so that only one thread may use the channel at a time.
   [[nodiscard]] bool encrypts() const noexcept { return tls_ != nullptr; }
@@ -33,7 +33,7 @@ class Channel final {
   void read_ahead() noexcept {
     if (tls_) tls_->read_ahead();
   }
-  /// Whether `settle` waits for room to write.
+  /// Whether `negotiate` waits for room to write.
   [[nodiscard]] bool has_unsent() const noexcept { return tls_ && tls_->has_unsent(); }
 
   /// Whether bytes are here that no poller event announces. Without `read_ahead` they are a part of one TLS record.

@@ -216,7 +216,7 @@ class Recorder:
         self._observe_copies(None)
         try:
             if kind is None and self._unwritten is not None:
-                self._unwritten.settle()
+                self._unwritten.wait()
                 self._write_trace(self._unwritten)
             if kind is None:
                 self._write(self._end())

@@ -36,7 +36,7 @@ class StepTrace:
         """Whether all copies have ended, as `rows` needs."""
         return all(copy.has_ended() for copy in self._copies())
 
-    def settle(self) -> None:
+    def wait(self) -> None:
         """Return when all copies have ended."""
         for copy in self._copies():
             copy.end.synchronize()

@@ -33,7 +33,7 @@ def collective(method: Callable[Concatenate[_Self, _Arguments], Work]) -> Callab
             except OnDevice:
                 return self._stage(call, *arguments, **keywords)
         except Refusal as refusal:
-            self._staging.settle()
+            self._staging.drain()
             self.group.refuse(f"{method.__name__}: {refusal}")
     return call
 
@@ -59,7 +59,7 @@ class Calls:
         A call that its caller waits for at once runs on the caller's own thread.
         """
         if self._staging.is_used:  # a call costs a fiftieth of a small all-reduce
-            self._staging.settle()
+            self._staging.drain()
         self._called += 1
         group = self.group
         if opts is not None and not getattr(opts, "asyncOp", True):

@@ -23,7 +23,7 @@ from syncopate.torch.shared.threads import Threads
 class Staging:
     """One thread of a process group, which makes each call when its tensors have come to the host, in the order of the calls.
 
-    A call with tensors on the CPU is made on its caller's thread, after `settle`.
+    A call with tensors on the CPU is made on its caller's thread, after `drain`.
     """
 
     def __init__(self, abort: Callable[[str], object], completions: futures.ThreadPoolExecutor) -> None:
@@ -34,7 +34,7 @@ class Staging:
         self._last: weakref.ref[futures.Future[Work]] | None = None  # the future of the last call
         self.is_used = False
 
-    def settle(self) -> None:
+    def drain(self) -> None:
         """Return when all calls until now have been made on the host; on the thread itself at once."""
         last = self._last() if self._last is not None else None
         if last is not None and not last.done() and threading.get_ident() != self._ident:
@@ -78,7 +78,7 @@ class Staging:
     def close(self) -> None:
         """Return when all calls until now have been made; no other may follow."""
         if self._thread is not None:
-            self.settle()
+            self.drain()
             self._thread.end()
 
 

@@ -48,5 +48,5 @@ class Messages:
         except Refusal as refusal:  # the peer may wait for the message
             self.group.abort(str(refusal))
             raise syncopate.Misuse(str(refusal)) from refusal
-        self._staging.settle()
+        self._staging.drain()
         return Pending([start(peer, *exported(movable(vector)[0]), tag=tag)], tensors, put_back, self._completions)

@@ -86,7 +86,7 @@ class Backend(Reductions, Moves, Messages, c10d.Backend):
         """Operations are numbered by the library."""
 
     def _get_sequence_number_for_group(self) -> int:
-        self._staging.settle()
+        self._staging.drain()
         return self._called
 
     def monitored_barrier(self, opts: c10d.BarrierOptions = c10d.BarrierOptions(), wait_all_ranks: bool = False) -> None:

@@ -50,7 +50,7 @@ class Reductions(Calls):
         own = tensor.detach().coalesce()
         counts = torch.zeros(self.size(), dtype=torch.int64, device="cpu")
         counts[self.rank()] = own._nnz()
-        self._staging.settle()
+        self._staging.drain()
         self._called += 1
         adding = self._sparse_sums.start(self.group.start("allgather", *exported(counts)), counts, own)
 
