@@ -52,68 +52,40 @@ class Error : public std::runtime_error {
 /// Throws the exception of that kind.
 [[noreturn]] void raise_error(ErrorKind kind, const std::string& message, Where where = {});
 
+/// The exception of one kind.
+template <ErrorKind kKind>
+class ErrorOf final : public Error {
+ public:
+  explicit ErrorOf(const std::string& message, Where where = {}) : Error(kKind, message, std::move(where)) {}
+};
+
 /// The caller broke a contract; the message names the allowed values. Nothing has been changed or sent, with one
 /// exception: a gradient that never became ready aborts the group, because the other ranks already wait for it. They
 /// throw RemoteFailure with the same text.
-class Misuse final : public Error {
- public:
-  explicit Misuse(const std::string& message, Where where = {}) : Error(ErrorKind::misuse, message, std::move(where)) {}
-};
+using Misuse = ErrorOf<ErrorKind::misuse>;
 
 /// A rank of the group died, sent no heartbeats, or left while others still needed it.
-class PeerLost final : public Error {
- public:
-  explicit PeerLost(const std::string& message, Where where = {})
-      : Error(ErrorKind::peer_lost, message, std::move(where)) {}
-};
+using PeerLost = ErrorOf<ErrorKind::peer_lost>;
 
 /// A wait reached its deadline although every rank is alive.
-class Timeout final : public Error {
- public:
-  explicit Timeout(const std::string& message, Where where = {})
-      : Error(ErrorKind::timeout, message, std::move(where)) {}
-};
+using Timeout = ErrorOf<ErrorKind::timeout>;
 
 /// Ranks called different operations, or the same one with different type, count, root or tensor name.
-class Mismatch final : public Error {
- public:
-  explicit Mismatch(const std::string& message, Where where = {})
-      : Error(ErrorKind::mismatch, message, std::move(where)) {}
-};
+using Mismatch = ErrorOf<ErrorKind::mismatch>;
 
 /// Another rank failed on its own (an exception, a gradient that never became ready) and aborted the group.
-class RemoteFailure final : public Error {
- public:
-  explicit RemoteFailure(const std::string& message, Where where = {})
-      : Error(ErrorKind::remote_failure, message, std::move(where)) {}
-};
+using RemoteFailure = ErrorOf<ErrorKind::remote_failure>;
 
 /// Bytes from the wire or from a file are not a valid message or document.
-class Corrupt final : public Error {
- public:
-  explicit Corrupt(const std::string& message, Where where = {})
-      : Error(ErrorKind::corrupt, message, std::move(where)) {}
-};
+using Corrupt = ErrorOf<ErrorKind::corrupt>;
 
 /// A peer did not prove that it knows the job's secret, or this rank did not.
-class Unauthorized final : public Error {
- public:
-  explicit Unauthorized(const std::string& message, Where where = {})
-      : Error(ErrorKind::unauthorized, message, std::move(where)) {}
-};
+using Unauthorized = ErrorOf<ErrorKind::unauthorized>;
 
 /// A value is not finite, and the program asked to end in this case.
-class NotFinite final : public Error {
- public:
-  explicit NotFinite(const std::string& message, Where where = {})
-      : Error(ErrorKind::not_finite, message, std::move(where)) {}
-};
+using NotFinite = ErrorOf<ErrorKind::not_finite>;
 
 /// The operating system refused a request, for example for a socket, a file or an address.
-class SystemFailure final : public Error {
- public:
-  explicit SystemFailure(const std::string& message, Where where = {})
-      : Error(ErrorKind::system_failure, message, std::move(where)) {}
-};
+using SystemFailure = ErrorOf<ErrorKind::system_failure>;
 
 }  // namespace syncopate
