@@ -42,7 +42,7 @@ class Slots : public testing::Test {
 
   base::Time now_{100s};
   WorkerSlots slots_{10s, std::make_unique<test::SetClock>(now_)};
-  Newcomers newcomers_{slots_, 1h};
+  Newcomers newcomers_{slots_, 1h, std::make_shared<base::SteadyClock>()};
 };
 
 TEST_F(Slots, AWorkerThatNeverCameIsGivenUpAfterThePatience) {

@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "command.hpp"
-#include "syncopate/tooling/combinations.hpp"
-#include "syncopate/tooling/environment.hpp"
 #include "syncopate/server.hpp"
 #include "syncopate/synchronizer.hpp"
+#include "syncopate/tooling/combinations.hpp"
+#include "syncopate/tooling/environment.hpp"
 #include "syncopate/tooling/settings.hpp"
 #include "syncopate/tooling/shelves.hpp"
 #include "syncopate/version.hpp"
@@ -125,8 +125,8 @@ constexpr const char* kSettingsPage =
     "Options of a Synchronizer, a Combiner and a TableWorker: members of their option structs in C++, keyword\n"
     "arguments in Python, where those of `feedback` are of a `syncopate.Feedback`. **coding**: of all three\n"
     "(`CodingOptions`), how gradients become packets. **exchange**: of a Synchronizer; a Combiner has the first two.\n"
-    "**plan**: of a Synchronizer; rank 0's count. **servers**: of a TableWorker. All but those of the plan are the same\n"
-    "on every rank or worker: a difference is a Mismatch that names the setting and both values.\n"
+    "**plan**: of a Synchronizer; rank 0's count. **servers**: of a TableWorker. All but those of the plan are\n"
+    "the same on every rank or worker: a difference is a Mismatch that names the setting and both values.\n"
     "`syncopate info --settings --markdown` prints this page.\n";
 
 void print_described(const std::vector<Described>& all) {

@@ -25,7 +25,7 @@ std::optional<std::uint64_t> Newcomers::offer(const std::shared_ptr<Newcomer>& n
   const base::Lock lock(mutex_);
   newcomer->first = first;
   if (admit(*newcomer)) return newcomer->life;
-  newcomer->deadline = clock_.now() + bound_;
+  newcomer->deadline = clock_->now() + bound_;
   waiting_.push_back(newcomer);
   return std::nullopt;
 }
@@ -59,7 +59,7 @@ std::optional<std::uint64_t> Newcomers::leave(Newcomer& newcomer) {
 Newcomers::Due Newcomers::due() {
   const base::Lock lock(mutex_);
   Due due;
-  const base::Time now = clock_.now();
+  const base::Time now = clock_->now();
   std::erase_if(waiting_, [&](const auto& newcomer) SYNCOPATE_REQUIRES(mutex_) {
     const bool is_admitted = admit(*newcomer), is_late = !is_admitted && newcomer->deadline <= now;
     if (is_admitted) due.seated.push_back(newcomer);

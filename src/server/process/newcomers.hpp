@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.hpp"
@@ -24,7 +25,8 @@ struct Newcomer {
 class Newcomers final {
  public:
   /// `bound`: longer than a stream takes to end after its other end falls silent.
-  Newcomers(WorkerSlots& slots, base::Duration bound) : slots_(slots), bound_(bound) {}
+  Newcomers(WorkerSlots& slots, base::Duration bound, std::shared_ptr<const base::Clock> clock)
+      : slots_(slots), bound_(bound), clock_(std::move(clock)) {}
 
   [[nodiscard]] std::shared_ptr<Newcomer> arrive(std::size_t worker, std::unique_ptr<streams::Stream> stream);
   [[nodiscard]] std::optional<std::uint64_t> life_of(const Newcomer& newcomer) const;
@@ -48,7 +50,7 @@ class Newcomers final {
 
   WorkerSlots& slots_;
   const base::Duration bound_;
-  const base::SteadyClock clock_;
+  const std::shared_ptr<const base::Clock> clock_;
   mutable base::Mutex mutex_;  ///< also guards the members of all newcomers but `worker`
   std::vector<std::shared_ptr<Newcomer>> waiting_ SYNCOPATE_GUARDED_BY(mutex_);
 };

@@ -10,7 +10,7 @@
 namespace syncopate::server {
 
 ReplicaKeeper::ReplicaKeeper(std::size_t server, std::size_t memory_bytes, base::Duration bound, syncopate::Log log,
-                             const Catalogue& catalogue, std::unique_ptr<base::Clock> clock)
+                             const Catalogue& catalogue, std::shared_ptr<const base::Clock> clock)
     : server_(server),
       memory_bytes_(memory_bytes),
       bound_(bound),

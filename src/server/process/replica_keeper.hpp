@@ -22,7 +22,7 @@ class ReplicaKeeper final {
   /// Keeps the replica of server `server`. `bound`: longer than a stream takes to end after its other end falls silent.
   ReplicaKeeper(std::size_t server, std::size_t memory_bytes, base::Duration bound, syncopate::Log log,
                 const Catalogue& catalogue = {},
-                std::unique_ptr<base::Clock> clock = std::make_unique<base::SteadyClock>());
+                std::shared_ptr<const base::Clock> clock = std::make_shared<base::SteadyClock>());
 
   /// Takes a further stream of the server, or of a process that claims to be it. Its claim decides whether it replaces
   /// the current one.
@@ -59,7 +59,7 @@ class ReplicaKeeper final {
   const base::Duration bound_;
   const syncopate::Log log_;
   const Catalogue catalogue_;
-  const std::unique_ptr<base::Clock> clock_;
+  const std::shared_ptr<const base::Clock> clock_;
   mutable base::Mutex mutex_;
   std::shared_ptr<ServerTables> tables_ SYNCOPATE_GUARDED_BY(mutex_);
   std::uint64_t has_ SYNCOPATE_GUARDED_BY(mutex_) = 0;    ///< the last return value of `apply`

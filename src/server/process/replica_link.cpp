@@ -5,8 +5,6 @@
 
 #include <utility>
 
-#include "base/clock.hpp"
-#include "server/process/access.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::server {
@@ -18,116 +16,149 @@ constexpr std::chrono::milliseconds kPause{50};
 
 }  // namespace
 
-ReplicaLink::ReplicaLink(streams::Streams& streams, Keeper keeper, syncopate::Log log, ServerTables& tables,
-                         Events events)
-    : streams_(streams),
-      keeper_(std::move(keeper)),
+ReplicaLink::ReplicaLink(Dialler dial, Ends ends, syncopate::Log log, std::shared_ptr<const base::Clock> clock,
+                         ServerTables& tables, Events events)
+    : dial_(std::move(dial)),
+      ends_(std::move(ends)),
       log_(std::move(log)),
-      process_(drawn_process()),
+      clock_(std::move(clock)),
       tables_(tables),
       events_(std::move(events)) {}
 
-void ReplicaLink::begin() {
-  thread_ = std::jthread([this] { run(); });
+ReplicaLink::Phase ReplicaLink::phase() const {
+  return state_.with([](const State& state) { return state.phase; });
+}
+
+/// Nothing is forwarded from `pause` to the keeper's answer, because `forward` sends only while the replica follows.
+void ReplicaLink::turn() {
+  std::vector<std::shared_ptr<streams::Stream>> retired;
+  bool is_due = false;
+  state_.with([&](State& state) {
+    retired.swap(state.retired);
+    is_due = state.phase == Phase::away && state.next <= clock_->now();
+    if (is_due) state.phase = Phase::dialling;
+  });
+  for (const auto& stream : retired) stream->end();
+  if (!is_due) return;
+  tables_.pause();
+  dial_({.reached = [this](std::unique_ptr<streams::Stream> stream) { return reach(std::move(stream)); },
+         .failed = [this](const std::exception_ptr& why) { miss(why); }});
 }
 
 void ReplicaLink::end() {
-  state_.change([](State& state) { state.is_over = true; });
-  if (thread_.joinable()) thread_.join();
+  State last;
+  state_.with([&](State& state) { last = std::exchange(state, {.phase = Phase::over}); });
+  if (last.stream) {
+    last.stream->close({});
+    last.stream->end();
+  }
+  for (const auto& stream : last.retired) stream->end();
 }
 
 void ReplicaLink::forward(const Record& record) {
-  const auto stream = state_.with([](const State& state) { return state.stream; });
+  const auto stream = state_.with([](const State& state) {
+    return state.phase == Phase::following ? state.stream : std::shared_ptr<streams::Stream>();
+  });
   if (!stream) return;
   each_part(record, [&](Relayed part) { stream->send(0, head_of(part), std::move(part.message.body)); });
 }
 
-void ReplicaLink::run() {
-  try {
-    const auto is_over = [](const State& state) { return state.is_over; };
-    while (serve_once() && !state_.wait_until(base::SteadyClock().now() + kPause, is_over, [](State&) {})) {
+streams::StreamEvents ReplicaLink::reach(std::shared_ptr<streams::Stream> stream) {
+  const bool goes_on = state_.with([&](State& state) {
+    if (state.phase == Phase::over) {
+      state.retired.push_back(stream);
+      return false;
     }
-  } catch (...) {  // also of a component of the catalogue, or std::bad_alloc
-    events_.failed(std::current_exception());
-  }
-}
-
-/// Dials once, and serves the stream to its end. Only this function resumes and pauses the replica, so that nothing is
-/// forwarded on a stream before the keeper has answered. Returns whether to continue.
-bool ReplicaLink::serve_once() {
-  tables_.pause();
-  state_.change([](State& state) { state = {.is_over = state.is_over}; });
-  const auto reader = std::make_shared<RecordReader>(tables_.memory_bytes());
-  std::shared_ptr<streams::Stream> stream;
-  try {
-    stream = streams_.dial(
-        {.address = keeper_.address, .server = static_cast<std::int32_t>(keeper_.server), .patience = kAttempt},
-        {.received = [this, reader](Payload bytes) { receive(*reader, std::move(bytes)); },
-         .ended = [this](const streams::Ending& how) { state_.change([&](State& state) { state.ending = how; }); }});
-  } catch (const PeerLost&) {
-    return state_.with([](const State& state) { return !state.is_over; });
-  }
+    state.phase = Phase::claiming;
+    state.stream = stream;
+    return true;
+  });
+  if (!goes_on) return {.received = [](Payload) {}, .ended = [](const streams::Ending&) {}};
   const RelayKind claim = tables_.is_empty() ? RelayKind::claim_empty : RelayKind::claim;
-  stream->send(0, head_of(Relayed{.kind = claim, .number = process_}), {});
-  std::optional<std::uint64_t> holds;
-  state_.wait_until(
-      base::kNever, [](const State& state) { return state.holds || state.ending || state.is_over; },
-      [&](State& state) {
-        holds = state.holds;
-        state.stream = stream;
-      });
-  if (holds) {
-    tables_.follow(*holds);
-    if (!std::exchange(has_joined_, true)) events_.joined();
-  }
-  State end;
-  state_.wait_until(
-      base::kNever, [](const State& state) { return state.ending || state.is_over; },
-      [&](State& state) {
-        state.stream.reset();
-        end = state;
-      });
-  if (end.is_over) stream->close({});
-  stream->end();  // others may hold it a moment longer
-  if (end.refusal) report(*end.refusal);
-  if (end.ending) consider(*end.ending);
-  return !end.is_over;
+  stream->send(0, head_of(Relayed{.kind = claim, .number = ends_.process}), {});
+  const auto reader = std::make_shared<RecordReader>(tables_.memory_bytes());
+  return {.received = [this, reader](Payload bytes) { receive(*reader, std::move(bytes)); },
+          .ended = [this](const streams::Ending& how) { lose(how); }};
 }
 
-/// Runs on: the streams' thread.
+/// A keeper that does not answer is dialled again; that it refuses this process is final.
+void ReplicaLink::miss(const std::exception_ptr& why) {
+  try {
+    std::rethrow_exception(why);
+  } catch (const PeerLost&) {
+    state_.with([&](State& state) {
+      if (state.phase != Phase::over) state.phase = Phase::away;
+      state.next = clock_->now() + kPause;
+    });
+  } catch (...) {
+    fail(why);
+  }
+}
+
 void ReplicaLink::receive(RecordReader& reader, Payload bytes) {
   Relayed relayed = relayed_of(std::move(bytes));
-  const bool is_answered = state_.with([](const State& state) { return state.holds.has_value(); });
+  const Phase now = phase();
+  if (now == Phase::over) return;
+  const bool is_answered = now == Phase::following;
   if (relayed.kind == RelayKind::replaced || relayed.kind == RelayKind::occupied)
-    return state_.change([&](State& state) { state.refusal = relayed.kind; });
-  if (relayed.kind == RelayKind::holds) {
-    if (is_answered) return tables_.acknowledge(relayed.number);
-    return state_.change([&](State& state) { state.holds = relayed.number; });
-  }
+    return fail(std::make_exception_ptr(refusal(relayed.kind)));
+  if (relayed.kind == RelayKind::holds)
+    return is_answered ? tables_.acknowledge(relayed.number) : follow(relayed.number);
   if (relayed.kind != RelayKind::record || is_answered) throw Corrupt("unexpected message from a replica's keeper");
   Record record;
   if (reader.take(std::move(relayed), record)) static_cast<void>(tables_.apply(record));
 }
 
-/// Does not throw for an end that another stream can recover from: the keeper was lost, or could not follow.
-void ReplicaLink::consider(const streams::Ending& ending) const {
-  if (!ending.failure) return;
-  if (*ending.failure == ErrorKind::misuse || *ending.failure == ErrorKind::unauthorized)
-    raise_error(*ending.failure, ending.reason);
-  log_.write(LogLevel::warning, fmt::format("server {}: its replica at {} is out of reach: {}", keeper_.of,
-                                            keeper_.address, ending.reason));
+/// The keeper has answered the claim: it has what `kept` counts.
+void ReplicaLink::follow(std::uint64_t kept) {
+  state_.with([](State& state) {
+    if (state.phase == Phase::claiming) state.phase = Phase::following;
+  });
+  try {
+    tables_.follow(kept);
+    if (!std::exchange(has_joined_, true)) events_.joined();
+  } catch (...) {  // of a component of the catalogue, or std::bad_alloc
+    fail(std::current_exception());
+  }
 }
 
-void ReplicaLink::report(RelayKind refusal) const {
-  if (refusal == RelayKind::replaced)
-    throw Mismatch(
+/// The keeper was lost, or could not follow: another stream may recover from it, unless this process is refused.
+void ReplicaLink::lose(const streams::Ending& ending) {
+  const bool goes_on = state_.with([&](State& state) {
+    if (state.stream) state.retired.push_back(std::move(state.stream));
+    if (state.phase == Phase::over) return false;
+    state.phase = Phase::away;
+    state.next = clock_->now() + kPause;
+    return true;
+  });
+  if (!goes_on || !ending.failure) return;
+  if (*ending.failure == ErrorKind::misuse || *ending.failure == ErrorKind::unauthorized) try {
+      raise_error(*ending.failure, ending.reason);
+    } catch (...) {
+      return fail(std::current_exception());
+    }
+  log_.write(LogLevel::warning, fmt::format("server {}: its replica at {} is out of reach: {}", ends_.server,
+                                            ends_.keeper, ending.reason));
+}
+
+void ReplicaLink::fail(std::exception_ptr why) {
+  const bool is_first = state_.with([](State& state) {
+    if (state.stream) state.retired.push_back(std::move(state.stream));
+    return std::exchange(state.phase, Phase::over) != Phase::over;
+  });
+  if (is_first) events_.failed(std::move(why));
+}
+
+Mismatch ReplicaLink::refusal(RelayKind why) const {
+  if (why == RelayKind::replaced)
+    return Mismatch(
         fmt::format("another process took the place of server {} while this one was silent or disconnected, and "
                     "has its tables; only one of the two may go on",
-                    keeper_.of));
-  throw Mismatch(
+                    ends_.server));
+  return Mismatch(
       fmt::format("server {} is another live process, whose replica is at {}; give each server of the job its own "
                   "--index, or end that process first",
-                  keeper_.of, keeper_.address));
+                  ends_.server, ends_.keeper));
 }
 
 }  // namespace syncopate::server

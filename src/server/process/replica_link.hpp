@@ -4,68 +4,76 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <thread>
+#include <vector>
 
 #include "base/guarded.hpp"
-#include "server/streams/streams.hpp"
+#include "server/streams/loop.hpp"
 #include "server/table/server_tables.hpp"
 
 namespace syncopate::server {
 
-/// A thread dials the keeper again whenever the stream has ended, claims the server, takes over the replica's state if
-/// `tables` are empty, and lets the replica follow.
+/// Connects to the keeper whenever there is no stream to it, claims the server, takes over the replica's state if
+/// `tables` are empty, and lets the replica follow. Thread-safe: a stream calls it on its thread, tables on any, and
+/// one other thread calls `turn`.
 class ReplicaLink final {
  public:
+  /// Begins to connect to the keeper. Called outside callbacks of streams.
+  using Dialler = std::function<void(streams::DialEvents)>;
   struct Events {
-    /// Called once: the replica's state has been taken over, so workers may be served. On the link's thread.
+    /// Called once: the replica's state has been taken over, so workers may be served. In a callback of a stream.
     std::function<void()> joined;
-    /// Called once: this process is no longer the server, or cannot be. On the link's thread, which has ended its work.
+    /// Called once: this process is no longer the server, or cannot be; the link has ended its work. In a callback.
     std::function<void(std::exception_ptr)> failed;
   };
-
-  struct Keeper {
-    std::string address;
-    std::size_t server = 0;  ///< the server that keeps the replica
-    std::size_t of = 0;      ///< this server
+  struct Ends {
+    std::size_t server = 0;     ///< this one
+    std::string keeper;         ///< its address
+    std::uint64_t process = 0;  ///< identifies this process
   };
-  /// `streams` and `tables` must outlive this.
-  ReplicaLink(streams::Streams& streams, Keeper keeper, syncopate::Log log, ServerTables& tables, Events events);
-  ~ReplicaLink() { end(); }
-  ReplicaLink(const ReplicaLink&) = delete;
-  ReplicaLink& operator=(const ReplicaLink&) = delete;
+  /// `tables` must outlive this.
+  ReplicaLink(Dialler dial, Ends ends, syncopate::Log log, std::shared_ptr<const base::Clock> clock,
+              ServerTables& tables, Events events);
 
-  /// Starts and stops the thread. Nothing is forwarded before `begin`; no event is called after `end`.
-  void begin();
+  /// Call it repeatedly, outside callbacks of streams: connects when it is time, and ends streams.
+  void turn();
+  /// No event is called afterwards, and `turn` is not.
   void end();
-  /// Sends on the current stream; dropped if there is none.
+  /// Sends to the replica; dropped while it does not follow.
   void forward(const Record& record);
 
  private:
+  enum class Phase : std::uint8_t {
+    away,      ///< until `next`
+    dialling,  ///< one of the dial's events comes
+    claiming,  ///< the keeper has not answered the claim
+    following,
+    over  ///< the last one
+  };
   struct State {
-    std::shared_ptr<streams::Stream> stream{};  ///< the current one; null: none, or not dialled yet
-    std::optional<std::uint64_t> holds{};       ///< the keeper's answer to the claim
-    std::optional<streams::Ending> ending{};
-    std::optional<RelayKind> refusal{};  ///< the keeper's answer, if it refuses the claim
-    bool is_over = false;                ///< this object
+    Phase phase = Phase::away;
+    base::Time next{};
+    std::shared_ptr<streams::Stream> stream{};  ///< while claiming and following
+    std::vector<std::shared_ptr<streams::Stream>> retired{};
   };
 
-  void run();
-  [[nodiscard]] bool serve_once();
+  [[nodiscard]] streams::StreamEvents reach(std::shared_ptr<streams::Stream> stream);
+  void miss(const std::exception_ptr& why);
   void receive(RecordReader& reader, Payload bytes);
-  void consider(const streams::Ending& ending) const;
-  [[noreturn]] void report(RelayKind refusal) const;
+  void follow(std::uint64_t kept);
+  void lose(const streams::Ending& ending);
+  void fail(std::exception_ptr why);
+  [[nodiscard]] Mismatch refusal(RelayKind why) const;
+  [[nodiscard]] Phase phase() const;
 
-  streams::Streams& streams_;
-  const Keeper keeper_;
+  const Dialler dial_;
+  const Ends ends_;
   const syncopate::Log log_;
-  const std::uint64_t process_;  ///< random; identifies this process
+  const std::shared_ptr<const base::Clock> clock_;
   ServerTables& tables_;
   const Events events_;
   base::Guarded<State> state_;
-  bool has_joined_ = false;  ///< of the thread
-  std::jthread thread_;
+  bool has_joined_ = false;  ///< of the streams' thread
 };
 
 }  // namespace syncopate::server

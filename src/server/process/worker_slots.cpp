@@ -135,14 +135,11 @@ void WorkerSlots::retire(std::shared_ptr<streams::Stream> stream) {
   changed_.notify_all();
 }
 
-std::vector<std::size_t> WorkerSlots::turn(std::size_t workers) {
-  {
-    base::Lock lock(mutex_);
-    const base::Time turn_end = base::SteadyClock().now() + kBetweenTurns;
-    while (!is_woken_ && retired_.empty() && changed_.wait_until(lock, turn_end)) continue;
-    is_woken_ = false;
-  }
-  return due(workers);
+void WorkerSlots::wait_for_turn() {
+  base::Lock lock(mutex_);
+  const base::Time turn_end = base::SteadyClock().now() + kBetweenTurns;
+  while (!is_woken_ && retired_.empty() && changed_.wait_until(lock, turn_end)) continue;
+  is_woken_ = false;
 }
 
 std::vector<std::size_t> WorkerSlots::due(std::size_t workers) {

@@ -22,7 +22,7 @@ namespace syncopate::server {
 class WorkerSlots final {
  public:
   explicit WorkerSlots(std::chrono::milliseconds patience,
-                       std::unique_ptr<base::Clock> clock = std::make_unique<base::SteadyClock>())
+                       std::shared_ptr<const base::Clock> clock = std::make_shared<base::SteadyClock>())
       : patience_(patience), clock_(std::move(clock)) {}
 
   /// Makes `stream` the worker's; cuts off its previous one. Returns the stream's number.
@@ -55,12 +55,12 @@ class WorkerSlots final {
   /// A stream to end in the next turn.
   void retire(std::shared_ptr<streams::Stream> stream);
 
-  /// Waits for a while, or until there is something to do; then calls `due`.
-  [[nodiscard]] std::vector<std::size_t> turn(std::size_t workers);
+  /// Waits for a while, or until `due` has something to do.
+  void wait_for_turn();
   /// Ends streams, which callbacks must not do. Returns the workers, of `workers` (0: the job has not begun), that are
   /// given up from now on.
   [[nodiscard]] std::vector<std::size_t> due(std::size_t workers);
-  void wake();  ///< ends `turn`
+  void wake();  ///< ends `wait_for_turn`
   /// This process cannot continue: `wait_for_end` throws it.
   void fail(std::exception_ptr failure);
   /// Waits until every worker has finished or was given up. Returns whether they have. `workers` is called with the
@@ -86,7 +86,7 @@ class WorkerSlots final {
   [[nodiscard]] bool have_all_ended(std::size_t workers) const SYNCOPATE_REQUIRES(mutex_);
 
   const std::chrono::milliseconds patience_;
-  const std::unique_ptr<base::Clock> clock_;
+  const std::shared_ptr<const base::Clock> clock_;
   mutable base::Mutex mutex_;
   base::Condition changed_;
   std::map<std::size_t, WorkerSlot> slots_ SYNCOPATE_GUARDED_BY(mutex_);  ///< by worker

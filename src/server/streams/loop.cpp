@@ -176,9 +176,9 @@ void Loop::admit(connect::Connection connection) {
   const Dial dial = std::move(found.mapped().dial);
   const Identity server{Identity::Role::server, static_cast<std::size_t>(std::max(0, connection.hello.from))};
   try {
-    open(std::move(connection), server, dial.address, false, dial.reached);
+    open(std::move(connection), server, dial.address, false, dial.events.reached);
   } catch (const SystemFailure&) {  // the system watches no more sockets
-    dial.failed(std::current_exception());
+    dial.events.failed(std::current_exception());
   }
 }
 
@@ -196,7 +196,7 @@ void Loop::consider(const connect::Refusal& refusal) {
   if (found == dials_.end()) return;
   Dialling& dialling = found->second;
   const auto fail = [&](std::exception_ptr why) {
-    const auto failed = std::move(dials_.extract(found).mapped().dial.failed);
+    const auto failed = std::move(dials_.extract(found).mapped().dial.events.failed);
     failed(std::move(why));
   };
   const std::string& address = dialling.dial.address;
@@ -226,7 +226,7 @@ void Loop::expire() {
     const auto current = entry++;
     if (current->second.deadline <= time) {
       const Dialling gone = std::move(dials_.extract(current).mapped());
-      gone.dial.failed(pointer_to<PeerLost>(fmt::format(
+      gone.dial.events.failed(pointer_to<PeerLost>(fmt::format(
           "no parameter server answers at {} within {} ms{}; it must run there and be reachable from this host",
           gone.dial.address, gone.dial.patience / std::chrono::milliseconds(1),
           gone.last.empty() ? "" : fmt::format(" (last: {})", gone.last))));
@@ -256,7 +256,7 @@ void Loop::abandon() {
   is_abandoned_ = true;
   take_dials();
   for (auto& [number, dialling] : std::exchange(dials_, {}))
-    dialling.dial.failed(pointer_to<PeerLost>("this end of the streams was destroyed"));
+    dialling.dial.events.failed(pointer_to<PeerLost>("this end of the streams was destroyed"));
   for (const auto& [key, entry] : connections_)
     entry.connection->abandon(
         {ErrorKind::peer_lost,

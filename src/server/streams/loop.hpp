@@ -19,16 +19,21 @@ namespace syncopate::server::streams {
 /// exception, or dropping the stream, refuses the caller.
 using Accepted = std::function<StreamEvents(std::unique_ptr<Stream> stream)>;
 
-/// A request to connect to a server. Either `reached` or `failed` is called, once, on the loop's thread.
+/// The end of an attempt to connect: one of the two is called, once, on the loop's thread.
+struct DialEvents {
+  std::function<StreamEvents(std::unique_ptr<Stream> stream)> reached{};
+  /// PeerLost: no server answers. Unauthorized: one of the two ends has not proved the secret. Mismatch: another
+  /// version, job or server.
+  std::function<void(std::exception_ptr why)> failed{};
+};
+
+/// A request to connect to a server.
 struct Dial {
   transport::socket::Address to;
   std::string address;                                ///< `to`, as the user wrote it
   std::int32_t server = transport::connect::kAnyone;  ///< the index that the server must have
   base::Duration patience{};                          ///< attempts are repeated for this long
-  std::function<StreamEvents(std::unique_ptr<Stream> stream)> reached{};
-  /// PeerLost: no server answers. Unauthorized: one of the two ends has not proved the secret. Mismatch: another
-  /// version, job or server.
-  std::function<void(std::exception_ptr why)> failed{};
+  DialEvents events{};
 };
 
 /// The number by which connections name a job, `Hello::group`: a hash of its name.

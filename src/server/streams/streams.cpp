@@ -69,22 +69,36 @@ void Streams::run(const std::stop_token& stop) {
   while (!loop.is_empty() && base::SteadyClock().now() < bound) loop.turn(bound);
 }
 
-std::unique_ptr<Stream> Streams::dial(const Target& target, StreamEvents events) {
+void Streams::dial(const Target& target, DialEvents events) {
+  const auto failed = events.failed;
+  try {
+    begin(target, std::move(events));
+  } catch (...) {
+    failed(std::current_exception());
+  }
+}
+
+void Streams::begin(const Target& target, DialEvents events) {
   const base::Time deadline = base::SteadyClock().now() + target.patience;
   const auto to = resolved(target, deadline);
+  turns_->loop().dial({.to = to,
+                       .address = target.address,
+                       .server = target.server,
+                       .patience = deadline - base::SteadyClock().now(),
+                       .events = std::move(events)});
+}
+
+std::unique_ptr<Stream> Streams::dial(const Target& target, StreamEvents events) {
   const auto result = std::make_shared<base::Guarded<Result>>();
-  turns_->loop().dial(
-      {.to = to,
-       .address = target.address,
-       .server = target.server,
-       .patience = deadline - base::SteadyClock().now(),
-       .reached =
-           [result, events = std::move(events)](std::unique_ptr<Stream> stream) {
-             result->change([&](Result& come) { come.stream = std::move(stream); });
-             return events;
-           },
-       .failed =
-           [result](std::exception_ptr why) { result->change([&](Result& come) { come.failure = std::move(why); }); }});
+  begin(target, {.reached =
+                     [result, events = std::move(events)](std::unique_ptr<Stream> stream) {
+                       result->change([&](Result& come) { come.stream = std::move(stream); });
+                       return events;
+                     },
+                 .failed =
+                     [result](std::exception_ptr why) {
+                       result->change([&](Result& come) { come.failure = std::move(why); });
+                     }});
   Result come;
   result->wait_until(
       base::kNever, [](const Result& here) { return here.is_here(); }, [&](Result& here) { come = std::move(here); });

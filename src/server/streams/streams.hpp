@@ -37,6 +37,9 @@ class Streams final {
   /// Throws Misuse for an address that is not allowed, PeerLost if no server answers in time, Unauthorized if one of
   /// the two ends does not prove the secret, Mismatch for another version, job or server.
   [[nodiscard]] std::unique_ptr<Stream> dial(const Target& target, StreamEvents events);
+  /// As above, but returns when it has looked up the address; errors are those of `events.failed`, also that of an
+  /// address, which it calls on this thread.
+  void dial(const Target& target, DialEvents events);
 
   /// Waits until `is_over` or the deadline; meanwhile callbacks of streams may run on this thread. Returns `is_over()`.
   /// It is asked after callbacks and after `wake`, under a lock: it must not throw or call a stream. Must not be called
@@ -50,6 +53,7 @@ class Streams final {
 
  private:
   void run(const std::stop_token& stop);
+  void begin(const Target& target, DialEvents events);
 
   std::unique_ptr<Turns> turns_;
   const base::Duration silence_;

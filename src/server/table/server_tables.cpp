@@ -20,14 +20,14 @@ std::size_t ServerTables::kept_bytes() const {
 }
 
 ServerTables::ServerTables(std::size_t server, std::size_t memory_bytes, Send send, Forward forward,
-                           const Catalogue& catalogue, std::unique_ptr<base::Clock> clock)
+                           const Catalogue& catalogue, std::shared_ptr<const base::Clock> clock)
     : server_(server),
       memory_bytes_(memory_bytes),
       catalogue_(catalogue),
       clock_(std::move(clock)),
       log_(std::move(send), std::move(forward)) {}
 ServerTables::ServerTables(std::size_t server, NoValues no_values, Send send, const Catalogue& catalogue,
-                           std::unique_ptr<base::Clock> clock)
+                           std::shared_ptr<const base::Clock> clock)
     : server_(server),
       memory_bytes_(std::numeric_limits<std::size_t>::max()),
       catalogue_(catalogue),

@@ -29,10 +29,10 @@ class ServerTables final {
   /// `catalogue`: where the names in setups are looked up. `clock`: for Pace.
   ServerTables(std::size_t server, std::size_t memory_bytes, Send send, Forward forward = nullptr,
                const Catalogue& catalogue = {},
-               std::unique_ptr<base::Clock> clock = std::make_unique<base::SteadyClock>());
+               std::shared_ptr<const base::Clock> clock = std::make_shared<base::SteadyClock>());
   /// For simulations: keeps no values.
   ServerTables(std::size_t server, NoValues no_values, Send send, const Catalogue& catalogue,
-               std::unique_ptr<base::Clock> clock);
+               std::shared_ptr<const base::Clock> clock);
   ~ServerTables();
   /// The state of a block or table of rows at a step: ServerBlock::image when it has the updates of that number of
   /// steps of every worker, or the parts of RowTable::image when all pushes of these steps are applied.
@@ -129,7 +129,7 @@ class ServerTables final {
   const std::size_t server_, memory_bytes_;
   const Catalogue catalogue_;
   const std::optional<NoValues> no_values_{};
-  const std::unique_ptr<base::Clock> clock_;
+  const std::shared_ptr<const base::Clock> clock_;
   Log log_;
   base::Guarded<std::shared_ptr<Job>> job_;
   base::Mutex transferring_;  ///< held while everything is transferred: one transfer at a time

@@ -149,8 +149,9 @@ void Job::break_stream() {
 /// Kills a server, which another process replaces. Only if nothing is lost: all servers are up, and all replicas
 /// complete.
 void Job::kill_server() {
-  const bool are_there = std::ranges::all_of(
-      servers, [](const auto& server) { return server && !server->tables.is_empty() && server->keeps_replica(); });
+  const bool are_there = std::ranges::all_of(servers, [](const auto& server) {
+    return server && !server->tables().is_empty() && server->shell.status().keeps_replica;
+  });
   if (!are_there) return;
   const std::size_t index = world.draw(0, servers.size() - 1);
   world.note("server is killed", index);

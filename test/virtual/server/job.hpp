@@ -1,4 +1,4 @@
-// Job: servers and workers of a job in virtual time: production's tables, slots and keepers, the test's event loops.
+// Job: servers and workers of a job in virtual time: production's server shells and tables, the test's workers.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "server/process/replica_keeper.hpp"
-#include "server/process/worker_slots.hpp"
-#include "server/table/server_tables.hpp"
+#include "server/process/server_shell.hpp"
 #include "server/table/worker_tables.hpp"
 #include "virtual/server/machine.hpp"
 
@@ -24,32 +22,23 @@ inline constexpr std::chrono::milliseconds kPatience{1000};  ///< of servers wit
 
 struct Job;
 
-/// Does in events what server/process/server.cpp and replica_link.cpp do with threads.
 class ServerProcess final {
  public:
   ServerProcess(Job& job, std::size_t index);
   ~ServerProcess();
-  [[nodiscard]] bool keeps_replica() const;
+  [[nodiscard]] server::ServerTables& tables() { return shell.tables(); }
   void cut_replication();
 
-  Machine machine;  ///< destroyed last
-  server::ServerTables tables;
-  std::optional<server::ReplicaKeeper> keeper;  ///< of the previous server
-  const std::uint64_t process;                  ///< identifies this process
+  Machine machine;              ///< destroyed last
+  const std::uint64_t process;  ///< identifies this process
+  server::ServerShell shell;
 
  private:
-  [[nodiscard]] streams::StreamEvents accept(std::unique_ptr<streams::Stream> stream);
+  [[nodiscard]] static std::size_t keeper_of(const Job& job, std::size_t index);
   void turn();
-  void take(std::size_t worker, const Message& message);
-  void open();
-  void dial();
-  void tell(server::RecordReader& reader, server::Payload bytes);
 
   Job& job_;
   const std::size_t index_;
-  server::WorkerSlots slots_;
-  std::shared_ptr<streams::Stream> link_;  ///< to the keeper; forwards while `holds_`
-  bool holds_ = false, has_joined_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

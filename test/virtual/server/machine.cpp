@@ -17,17 +17,21 @@ Machine::Machine(virtual_world::Network& network, std::size_t host, const stream
     runner_->ask(loop_->next_deadline());
   });
   system_.on_watcher = runner_;
+  loop_ =
+      std::make_unique<streams::Loop>(streams::EndOptions{.self = self,
+                                                          .job = "a job",
+                                                          .secret = "the secret of every process of these histories",
+                                                          .silence = kSilence,
+                                                          .patience = 1s,
+                                                          .log = log()},
+                                      std::move(accepted), system_);
+}
+
+syncopate::Log Machine::log() {
   const auto note = [this](LogLevel, std::string_view line) {
     system_.world().note(line, static_cast<std::uint64_t>(system_.host()));
   };
-  loop_ = std::make_unique<streams::Loop>(
-      streams::EndOptions{.self = self,
-                          .job = "a job",
-                          .secret = "the secret of every process of these histories",
-                          .silence = kSilence,
-                          .patience = 1s,
-                          .log = {.level = network.world().prints ? LogLevel::info : LogLevel::off, .sink = note}},
-      std::move(accepted), system_);
+  return {.level = network_.world().prints ? LogLevel::info : LogLevel::off, .sink = note};
 }
 
 void Machine::listen() {
@@ -35,14 +39,13 @@ void Machine::listen() {
   runner_->ask(system_.now());
 }
 
-void Machine::dial(std::size_t server, Dialled dialled) {
+void Machine::dial(std::size_t server, streams::DialEvents events) {
   const std::string address = address_of(server);
   loop_->dial({.to = socket::Address::parse(address),
                .address = address,
                .server = static_cast<std::int32_t>(server),
                .patience = kSilence,
-               .reached = std::move(dialled.reached),
-               .failed = [failed = std::move(dialled.failed)](std::exception_ptr) { failed(); }});
+               .events = std::move(events)});
 }
 
 bool Machine::cut(std::size_t server) {
@@ -53,6 +56,11 @@ bool Machine::cut(std::size_t server) {
     return true;
   }
   return false;
+}
+
+void Machine::end() {
+  die();
+  loop_.reset();
 }
 
 void Machine::die() {

@@ -28,12 +28,11 @@ class Machine final {
   Machine& operator=(const Machine&) = delete;
 
   void listen();
-  struct Dialled {
-    std::function<streams::StreamEvents(std::unique_ptr<streams::Stream>)> reached;
-    std::function<void()> failed;  ///< the server does not answer
-  };
   /// Server `server` is on the host of that number.
-  void dial(std::size_t server, Dialled dialled);
+  void dial(std::size_t server, streams::DialEvents events);
+  [[nodiscard]] static std::string address_of(std::size_t host);
+  /// Its lines become notes of the history.
+  [[nodiscard]] syncopate::Log log();
   /// The process does not run before `until`; its kernel does.
   void stop(Time until) { system_.stop(until); }
   [[nodiscard]] bool is_stopped() const { return system_.now() < system_.stopped_until; }
@@ -41,10 +40,10 @@ class Machine final {
   /// Breaks its connection to that server. False: there is none.
   bool cut(std::size_t server);
   void die();
+  /// Outside its turns: dies; no event comes afterwards.
+  void end();
 
  private:
-  [[nodiscard]] static std::string address_of(std::size_t host);
-
   virtual_world::Network& network_;
   const std::size_t host_;
   virtual_world::VirtualSystem system_;

@@ -65,7 +65,7 @@ void WorkerProcess::dial(std::size_t server) {
     return {.received = [this, server, life](Payload bytes) { receive(server, life, std::move(bytes)); },
             .ended = [this, server, life](const streams::Ending& how) { lose(server, life, how); }};
   };
-  machine.dial(server, {.reached = reached, .failed = [this, server] { dial(server); }});
+  machine.dial(server, {.reached = reached, .failed = [this, server](const std::exception_ptr&) { dial(server); }});
 }
 
 /// Links::lose.

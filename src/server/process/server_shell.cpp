@@ -1,0 +1,200 @@
+// A parameter server's decisions: workers that come and go, the previous server's replica, and its own.
+#include "server/process/server_shell.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "server/process/status.hpp"
+#include "server/table/setup.hpp"
+
+namespace syncopate::server {
+
+namespace {
+
+using Role = streams::Identity::Role;
+
+Message refusal_of(const Error& error) {
+  return {
+      .kind = MessageKind::refuse, .block = static_cast<std::uint32_t>(error.kind()), .body = payload_of(error.what())};
+}
+
+}  // namespace
+
+ServerShell::ServerShell(Options options, ReplicaLink::Dialler dial, std::shared_ptr<const base::Clock> clock)
+    : options_(std::move(options)),
+      clock_(std::move(clock)),
+      tables_(
+          options_.index, options_.memory_bytes, [this](Outgoing outgoing) { slots_.send(std::move(outgoing)); },
+          to_replica(), options_.catalogue, clock_),
+      slots_(options_.patience, clock_),
+      newcomers_(slots_, options_.losing, clock_) {
+  if (!has_replica()) return;
+  keeper_.emplace(server_before(), options_.memory_bytes, options_.losing, options_.log, options_.catalogue, clock_);
+  link_.emplace(std::move(dial), ReplicaLink::Ends{options_.index, options_.keeper, options_.process}, options_.log,
+                clock_, tables_,
+                ReplicaLink::Events{.joined = [this] { open(); },
+                                    .failed = [this](std::exception_ptr why) { slots_.fail(std::move(why)); }});
+}
+
+void ServerShell::begin() {
+  if (!has_replica()) open();
+}
+
+void ServerShell::turn() {
+  try {
+    for (const std::size_t worker : slots_.due(workers())) leave(worker);
+    seat_newcomers();
+    if (link_) link_->turn();
+    if (keeper_ && is_whole_) keeper_->turn();
+  } catch (const std::exception& error) {
+    if (std::exchange(is_whole_, false)) fail(error);
+  }
+}
+
+void ServerShell::end() {
+  if (link_) link_->end();
+  if (keeper_) keeper_->end();
+}
+
+ServerStatus ServerShell::status() const {
+  ServerStatus status;
+  status.workers = workers();
+  status.kept_bytes = tables_.kept_bytes();
+  if (keeper_) keeper_->count(status);
+  status.processor_seconds = processor_seconds();
+  slots_.count(status);
+  return status;
+}
+
+std::size_t ServerShell::workers() const {
+  const auto setup = tables_.setup();
+  return setup ? setup->workers : 0;
+}
+
+ServerTables::Forward ServerShell::to_replica() {
+  if (!has_replica()) return nullptr;
+  return [this](const Record& record) { link_->forward(record); };
+}
+
+streams::StreamEvents ServerShell::accept(std::unique_ptr<streams::Stream> stream) {
+  const streams::Identity peer = stream->peer();
+  if (peer.role == Role::observer) return tell_status(std::move(stream));
+  if (keeper_ && peer.role == Role::server && peer.index == server_before()) return keeper_->accept(std::move(stream));
+  if (peer.role != Role::worker || peer.index >= kMostWorkers)
+    return dismiss(std::move(stream), fmt::format("'{}' is neither a worker nor the replicated server; all "
+                                                  "servers of a job take the same --servers and --replicas",
+                                                  text_of(peer)));
+  const auto newcomer = newcomers_.arrive(peer.index, std::move(stream));
+  return {.received = [this, newcomer](Payload message) { receive(newcomer, std::move(message)); },
+          .ended = [this, newcomer](const streams::Ending& ending) { lose(*newcomer, ending); }};
+}
+
+streams::StreamEvents ServerShell::tell_status(std::unique_ptr<streams::Stream> stream) {
+  stream->send(0, head_of({.kind = MessageKind::status}), payload_of(bytes_of(status())));
+  return dismiss(std::move(stream), {});
+}
+
+/// Ends the stream of a caller that takes no part. `why` empty: it has received its answer.
+streams::StreamEvents ServerShell::dismiss(std::unique_ptr<streams::Stream> stream, const std::string& why) {
+  stream->close(why);
+  slots_.retire(std::move(stream));
+  return {.received = [](Payload) {}, .ended = [](const streams::Ending&) {}};
+}
+
+/// Runs on: the streams' thread. An exception ends the stream.
+void ServerShell::receive(const std::shared_ptr<Newcomer>& from, Payload bytes) {
+  const std::size_t length = bytes.bytes.size();
+  Message message = message_of(std::move(bytes), true);
+  std::optional<std::uint64_t> life = newcomers_.life_of(*from);
+  if (!life) life = meet(from, message);
+  if (life && slots_.admit(from->worker, *life, length, message)) take(from->worker, *life, message);
+}
+
+/// A worker that does not fit the job is refused with the reason, and changes nothing.
+std::optional<std::uint64_t> ServerShell::meet(const std::shared_ptr<Newcomer>& newcomer, const Message& first) {
+  if (newcomers_.is_refused(*newcomer)) return std::nullopt;
+  try {
+    tables_.require_fitting(newcomer->worker, first);
+  } catch (const Error& error) {
+    newcomers_.refuse(*newcomer, refusal(newcomer->worker, error));
+    return std::nullopt;
+  }
+  const auto life = newcomers_.offer(newcomer, first);
+  if (life) tables_.renew(newcomer->worker);
+  return life;
+}
+
+/// An error of the worker is sent to it; one of a component of the catalogue ends the job.
+void ServerShell::take(std::size_t worker, std::uint64_t life, const Message& message) {
+  try {
+    if (const std::string why = broken_.with([](const std::string& text) { return text; }); !why.empty())
+      throw RemoteFailure(why);
+    tables_.receive(worker, message);
+    if (message.kind == MessageKind::finish) slots_.mark_finished(worker);
+  } catch (const Misuse& error) {  // of a component: a worker's own is a Refusal
+    fail(error);
+  } catch (const Error& error) {
+    slots_.turn_away(worker, life, refusal(worker, error));
+  } catch (const std::exception& error) {
+    fail(error);
+  }
+}
+
+/// The job ends by `error`, the current exception: a component of the catalogue has thrown it, and the tables may
+/// have half of a change; or the keeper has. A worker puts the server's name and address before the text.
+void ServerShell::fail(const std::exception& error) {
+  broken_.with([&](std::string& text) { text = error.what(); });
+  slots_.fail(std::current_exception());
+  options_.log.write(LogLevel::error, fmt::format("server {}: the job ends: {}", options_.index, error.what()));
+  slots_.turn_all_away(refusal_of(RemoteFailure(error.what())));
+}
+
+/// The others continue without the worker.
+void ServerShell::leave(std::size_t worker) {
+  options_.log.write(LogLevel::warning, fmt::format("server {}: gave up worker {} after {:g} s; others continue",
+                                                    options_.index, worker, base::seconds(options_.patience)));
+  try {
+    tables_.leave(worker);
+  } catch (const std::exception& error) {
+    fail(error);
+  }
+}
+
+/// The tables are here. Workers that came before are answered now; requests to the replaced server are not repeated.
+void ServerShell::open() {
+  for (const std::size_t worker : tables_.departed()) slots_.give_up(worker);
+  for (const auto& [worker, message] : slots_.open()) take(worker, slots_.life_of(worker), message);
+}
+
+/// The worker reports the reason of its refusal; the server only logs it.
+Message ServerShell::refusal(std::size_t worker, const Error& error) const {
+  options_.log.write(error.kind() == ErrorKind::mismatch ? LogLevel::info : LogLevel::warning,
+                     fmt::format("server {}: refused worker {}: {}", options_.index, worker, error.what()));
+  return refusal_of(error);
+}
+
+void ServerShell::lose(Newcomer& newcomer, const streams::Ending& ending) {
+  const auto life = newcomers_.leave(newcomer);
+  if (!life || !slots_.lose(newcomer.worker, *life)) return;
+  options_.log.write(LogLevel::warning, fmt::format("server {}: worker {} disconnected; waiting {:g} s for it: {}",
+                                                    options_.index, newcomer.worker, base::seconds(options_.patience),
+                                                    ending.reason.empty() ? "it left" : ending.reason));
+}
+
+void ServerShell::seat_newcomers() {
+  const Newcomers::Due due = newcomers_.due();
+  for (const auto& newcomer : due.seated) {
+    Message first = newcomer->first;
+    tables_.renew(newcomer->worker);
+    const std::size_t length = kHeadBytes + first.body.bytes.size();
+    if (slots_.admit(newcomer->worker, *newcomer->life, length, first)) take(newcomer->worker, *newcomer->life, first);
+  }
+  for (const auto& newcomer : due.refused)
+    newcomers_.refuse(*newcomer, refusal(newcomer->worker,
+                                         Mismatch(fmt::format("worker {} is another live process; give each process of "
+                                                              "the job its own number (SYNCOPATE_RANK)",
+                                                              newcomer->worker))));
+}
+
+}  // namespace syncopate::server
