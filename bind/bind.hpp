@@ -20,6 +20,7 @@ void bind_combiner(nb::module_& module);
 void bind_optimizer(nb::module_& module);
 void bind_picture(nb::module_& module);
 void bind_records(nb::module_& module);
+void bind_shared_work(nb::module_& module);
 void bind_source(nb::module_& module);
 void bind_synchronizer(nb::module_& module);
 // Components of a program's own, in component/.

@@ -22,6 +22,7 @@ NB_MODULE(_core, module) {
   bind::bind_rule(module);
   bind::bind_testing(module);
   bind::bind_optimizer(module);
+  bind::bind_shared_work(module);
   bind::bind_synchronizer(module);
   bind::bind_combiner(module);
   bind::bind_foresight(module);

@@ -10,7 +10,6 @@
 #include <map>
 
 #include "component/catalogue.hpp"
-#include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/synchronizer.hpp"
 
@@ -50,14 +49,14 @@ std::vector<std::size_t> elements_of(const std::vector<WeightTensor>& tensors) {
 }
 
 /// The optimizer does not keep the group joined.
-SharedWork shared_among(const std::shared_ptr<Group>& group, const Shards& shards, bool own_shards_only) {
+SharedUpdate shared_among(const std::shared_ptr<Group>& group, const Shards& shards, bool own_shards_only) {
   return {.shards = shards,
           .rank = group->rank(),
           .own_shards_only = own_shards_only,
           .gather = [joined = std::weak_ptr(group)](std::span<double> values, std::span<const std::size_t> counts) {
             const std::shared_ptr<Group> group = joined.lock();
             if (!group) throw Misuse("the group of this optimizer was closed; make another one");
-            allgather_v(*group, values, counts, {.name = "squares of norms"});
+            gather_among(*group, "squares of norms")(values, counts);
           }};
 }
 

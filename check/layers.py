@@ -18,7 +18,7 @@ LAYERS = {
     "compress": {"base", "kernel", "compress"},
     "schedule": {"base", "schedule"},
     "network": {"base", "network"},
-    "optim": {"base", "kernel", "optim"},
+    "optim": {"base", "kernel", "collective", "optim"},
     "server": {"base", "kernel", "transport", "compress", "optim", "server", "server/consistency", "server/placement"},
     "input": {"base", "input"},
     "cache": {"base", "transport", "collective", "input", "cache"},
@@ -36,6 +36,7 @@ LAYERS = {
 HOMES = {
     "group": "transport",
     "collective": "collective",
+    "shared_work": "collective",
     "plan": "collective",
     "synchronizer": "sync",
     "combiner": "sync",

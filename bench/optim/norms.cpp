@@ -44,14 +44,13 @@ std::vector<std::size_t> transformer_base() {
 /// The trust ratios of all tensors on rank 0 of `ranks`. Received data are in place: their time is the network's.
 void norms(benchmark::State& state, const std::vector<std::size_t>& sizes) {
   const auto ranks = static_cast<int>(state.range(0));
-  const SharedWork work{.shards = Shards(sizes, ranks), .rank = 0, .gather = [](auto, auto) {}};
+  const SharedUpdate work{.shards = Shards(sizes, ranks), .rank = 0, .gather = [](auto, auto) {}};
   const Rule& rule = rule_named("lars");
   const Hyperparameters with = hyperparameters_of(rule, {});
   std::size_t elements = 0;
   for (const std::size_t size : sizes) elements += size;
   std::vector<float> weights(elements, 0.5F), gradients(elements, 0.25F);
-  std::vector<std::vector<Squares>> squares;
-  for (const std::size_t size : sizes) squares.emplace_back(blocks_of(size));
+  BlockSquares squares(sizes);
   for (auto _ : state) {
     std::size_t offset = 0;
     for (std::size_t i = 0; i < sizes.size(); offset += sizes[i++]) {
@@ -59,10 +58,11 @@ void norms(benchmark::State& state, const std::vector<std::size_t>& sizes) {
                                std::span(gradients).subspan(offset, sizes[i])};
       const Range mine = work.shards.of(i, 0);
       for (std::size_t at = mine.begin; at < mine.end; at += kBlock)
-        squares[i][at / kBlock] = squares_of(tensor.cut({at, std::min(mine.end, at + kBlock)}));
+        squares.of(i)[at / kBlock] = squares_of(tensor.cut({at, std::min(mine.end, at + kBlock)}));
     }
     if (ranks > 1) gather_squares(work, 0, squares);
-    for (const auto& tensor : squares) benchmark::DoNotOptimize(trust_of(rule, with, norms_of(tensor)));
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      benchmark::DoNotOptimize(trust_of(rule, with, norms_of(squares.of(i))));
   }
   state.SetBytesProcessed(static_cast<std::int64_t>(8 * elements / static_cast<std::size_t>(ranks)) *
                           static_cast<std::int64_t>(state.iterations()));

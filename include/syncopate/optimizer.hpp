@@ -14,6 +14,7 @@
 
 #include "syncopate/catalogue.hpp"
 #include "syncopate/dtype.hpp"
+#include "syncopate/shared_work.hpp"
 
 namespace syncopate {
 
@@ -58,17 +59,15 @@ struct UpdateStep {
 /// Calls body(0) to body(count - 1) once each, on any threads and in any order, and returns when all have returned.
 using ParallelFor = std::function<void(std::size_t count, const std::function<void(std::size_t)>& body)>;
 
-/// How ranks divide the work of an optimizer: the parallel tensor operator (PTO) of CommLib, section 5. Each rank
-/// computes the norms of its shards and receives those of the others. The result is bitwise equal to that of a rank
-/// that does all the work.
-struct SharedWork {
+/// How ranks divide the work of an optimizer. Each rank computes the norms of its shards and receives those of the
+/// others, as SharedWork does with any function. The result is bitwise equal to that of a rank that does all the work.
+struct SharedUpdate {
   Shards shards;
   int rank = 0;
   /// Each rank updates only its shards and keeps only their state (exchange "sharded").
   bool own_shards_only = false;
-  /// All-gathers `values` in place: rank r contributes counts[r] values, which follow those of lower ranks. Layer-wise
-  /// rules call it once per call of `update`, in the same calls on every rank.
-  std::function<void(std::span<double> values, std::span<const std::size_t> counts)> gather{};
+  /// Layer-wise rules call it once per call of `update`, in the same calls on every rank.
+  GatherValues gather{};
 };
 
 struct OptimizerOptions {
@@ -79,8 +78,8 @@ struct OptimizerOptions {
   /// decay.
   bool corrected = false;
   ParallelFor parallel{};  ///< used for large tensors; empty: the calling thread. The result does not depend on it.
-  std::optional<SharedWork> shared{};  ///< empty: this rank does all the work
-  Catalogue catalogue{};               ///< where `rule` is looked up
+  std::optional<SharedUpdate> shared{};  ///< empty: this rank does all the work
+  Catalogue catalogue{};                 ///< where `rule` is looked up
 };
 
 /// Throws Misuse: an unknown rule, a hyperparameter that the rule does not have, a value out of range, or `corrected`
@@ -107,7 +106,7 @@ class Optimizer final {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// Updates tensor `i` with its gradient and sets the gradient to zero. Throws Misuse for a wrong length, a negative
-  /// or non-finite rate, or step 0; also throws what SharedWork::gather throws.
+  /// or non-finite rate, or step 0; also throws what SharedUpdate::gather throws.
   void update(std::size_t i, std::span<float> gradient, const UpdateStep& at);
   /// Updates tensors first, first + 1, …, each with its gradient. Ranks that share the work gather once for all of
   /// them. With `own_shards_only` gradients outside this rank's shards are neither read nor written.

@@ -8,6 +8,7 @@
 #include "syncopate/group.hpp"
 #include "syncopate/log.hpp"
 #include "syncopate/optimizer.hpp"
+#include "syncopate/shared_work.hpp"
 #include "syncopate/synchronizer.hpp"
 #include "syncopate/trace.hpp"
 #include "syncopate/version.hpp"

@@ -1,6 +1,7 @@
 // Squares of blocks by the kernel, sums of blocks in their order.
 #include "optim/norms.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/require.hpp"
@@ -15,6 +16,11 @@ double squared(std::span<const float> values) {
 }
 
 }  // namespace
+
+BlockSquares::BlockSquares(std::span<const std::size_t> elements) : begins_{0} {
+  for (const std::size_t count : elements) begins_.push_back(begins_.back() + blocks_of(count));
+  squares_.resize(begins_.back());
+}
 
 Squares squares_of(const TensorSlice& block) { return {squared(block.weights), squared(block.gradient)}; }
 
@@ -32,28 +38,7 @@ double trust_of(const Rule& rule, const Hyperparameters& with, const Norms& norm
   return rule.trust(with, norms);
 }
 
-namespace {
-
-/// The squares of consecutive tensors, starting with tensor `first`.
-struct Travelling {
-  const Shards& shards;
-  std::size_t first;
-  std::span<std::vector<Squares>> squares;
-
-  /// Visits those of a rank's blocks, tensor after tensor.
-  template <class Visit>
-  void each_of_rank(int rank, const Visit& visit) const {
-    for (std::size_t i = 0; i < squares.size(); ++i) {
-      if (squares[i].empty()) continue;
-      const Range part = shards.of(first + i, rank);
-      for (std::size_t at = part.begin; at < part.end; at += kBlock) visit(squares[i][at / kBlock]);
-    }
-  }
-};
-
-}  // namespace
-
-void require_fits(const SharedWork& work, const Rule& rule, std::span<const WeightTensor> tensors) {
+void require_fits(const SharedUpdate& work, const Rule& rule, std::span<const WeightTensor> tensors) {
   base::require(work.shards.tensors() == tensors.size(), "shards of {} tensors for an optimizer of {}",
                 work.shards.tensors(), tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i)
@@ -61,30 +46,23 @@ void require_fits(const SharedWork& work, const Rule& rule, std::span<const Weig
                   tensors[i].name, tensors[i].weights.count, work.shards.elements(i));
   base::require(work.rank >= 0 && work.rank < work.shards.ranks(), "rank {} of shards of {} ranks", work.rank,
                 work.shards.ranks());
-  base::require(rule.trust == nullptr || work.gather, "optimizer {} shares its norms and needs SharedWork::gather",
+  base::require(rule.trust == nullptr || work.gather, "optimizer {} shares its norms and needs SharedUpdate::gather",
                 rule.name);
 }
 
-void gather_squares(const SharedWork& work, std::size_t first, std::span<std::vector<Squares>> squares) {
-  const Travelling all{work.shards, first, squares};
-  std::vector<double> values;
-  std::vector<std::size_t> counts;
-  for (int rank = 0; rank < work.shards.ranks(); ++rank) {
-    const std::size_t before = values.size();
-    all.each_of_rank(rank, [&](const Squares& block) {
-      values.push_back(block.weights);
-      values.push_back(block.direction);
-    });
-    counts.push_back(values.size() - before);
+void gather_squares(const SharedUpdate& work, std::size_t first, BlockSquares& squares) {
+  std::vector<int> owners(squares.all().size());
+  for (std::size_t i = 0; i < squares.tensors(); ++i) {
+    if (squares.of(i).empty()) continue;
+    for (int rank = 0; rank < work.shards.ranks(); ++rank) {
+      const Range part = work.shards.of(first + i, rank);
+      const auto begin = owners.begin() + static_cast<std::ptrdiff_t>(squares.begin(i) + part.begin / kBlock);
+      std::fill_n(begin, blocks_of(part.size()), rank);
+    }
   }
-  if (values.empty()) return;
-  work.gather(values, counts);
-  auto value = values.begin();
-  for (int rank = 0; rank < work.shards.ranks(); ++rank)
-    all.each_of_rank(rank, [&](Squares& block) {
-      block.weights = *value++;
-      block.direction = *value++;
-    });
+  static_assert(sizeof(Squares) == 2 * sizeof(double));  // a block's two results
+  const std::span<double> results(reinterpret_cast<double*>(squares.all().data()), 2 * squares.all().size());
+  WorkDivision(owners, work.shards.ranks()).gather(results, work.gather);
 }
 
 }  // namespace syncopate::optim

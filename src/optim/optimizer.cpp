@@ -129,22 +129,24 @@ class Optimizer::Impl {
 
   /// The trust ratios of tensors first, first + 1, …, from the squares of all their blocks.
   std::vector<double> trusts_of(std::size_t first, std::span<const std::span<float>> gradients, const UpdateStep& at) {
-    std::vector<std::vector<Squares>> squares;
+    std::vector<std::size_t> elements;
     for (std::size_t i = 0; i < gradients.size(); ++i)
-      squares.push_back(prepared({with_, at, corrected_, tensors_[first + i].spared}, first + i, gradients[i]));
+      elements.push_back(tensors_[first + i].spared ? 0 : gradients[i].size());
+    BlockSquares squares(elements);
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      prepare({with_, at, corrected_, tensors_[first + i].spared}, first + i, gradients[i], squares.of(i));
     if (shared_) gather_squares(*shared_, first, squares);
     std::vector<double> trusts;
     for (std::size_t i = 0; i < gradients.size(); ++i)
-      trusts.push_back(tensors_[first + i].spared ? 1 : trust_of(rule_, with_, norms_of(squares[i])));
+      trusts.push_back(tensors_[first + i].spared ? 1 : trust_of(rule_, with_, norms_of(squares.of(i))));
     return trusts;
   }
 
-  /// Computes directions block by block, and sums this rank's squares of each block while it is in the cache. Returns
-  /// the squares of all blocks, 0 for those of other ranks; empty for a spared tensor.
-  std::vector<Squares> prepared(const Step& step, std::size_t i, std::span<float> gradient) {
+  /// Computes directions block by block, and sums this rank's squares of each block while it is in the cache.
+  /// `squares`: of all blocks of the tensor; empty for a spared one.
+  void prepare(const Step& step, std::size_t i, std::span<float> gradient, std::span<Squares> squares) {
     const TensorSlice mine = part_of(i, gradient);
     const Range updates = updated(i), sums = step.spared ? Range{} : summed(i);
-    std::vector<Squares> squares(step.spared ? 0 : blocks_of(gradient.size()));
     const Range visited = rule_.prepare != nullptr ? updates : sums;
     in_pieces(visited.size(), [&](Range piece) {
       for (std::size_t at = visited.begin + piece.begin; at < visited.begin + piece.end; at += kBlock) {
@@ -154,14 +156,13 @@ class Optimizer::Impl {
         if (at >= sums.begin && at < sums.end) squares[at / kBlock] = squares_of(block);
       }
     });
-    return squares;
   }
 
   const Rule& rule_;
   const Hyperparameters with_;
   const bool corrected_;
   const ParallelFor parallel_;
-  const std::optional<SharedWork> shared_;
+  const std::optional<SharedUpdate> shared_;
   const std::vector<WeightTensor> tensors_;
   std::vector<std::size_t> offsets_;  ///< of each tensor within every state
   std::size_t elements_ = 0;

@@ -67,7 +67,7 @@ void on_ranks(const Body& body) {
   for (int rank = 0; rank < kRanks; ++rank) threads.emplace_back([&body, rank] { body(rank); });
 }
 
-SharedWork work_of(Meeting& meeting, int rank, bool own_only) {
+SharedUpdate work_of(Meeting& meeting, int rank, bool own_only) {
   return {.shards = Shards(kSizes, kRanks),
           .rank = rank,
           .own_shards_only = own_only,
@@ -97,7 +97,7 @@ TEST(SharedNorms, ARankOfShardsUpdatesThemAloneAndKeepsTheirStateAlone) {
     alone.train(all_of);
     Meeting meeting;
     on_ranks([&](int rank) {
-      const SharedWork work = work_of(meeting, rank, true);
+      const SharedUpdate work = work_of(meeting, rank, true);
       Model shared({.rule = std::string(rule->name), .shared = work});
       shared.train([&](std::size_t i, std::vector<float> gradient) {
         const Range part = work.shards.of(i, rank);  // elsewhere a gradient may hold anything
@@ -121,11 +121,12 @@ TEST(SharedNorms, ARankOfShardsUpdatesThemAloneAndKeepsTheirStateAlone) {
 TEST(SharedNorms, ThatDoNotFitAreRefused) {
   Meeting meeting;
   const std::vector<std::size_t> others{1, 2};
-  SharedWork foreign = work_of(meeting, 0, false), mute = foreign, nobody = foreign;
+  SharedUpdate foreign = work_of(meeting, 0, false), mute = foreign, nobody = foreign;
   foreign.shards = Shards(others, kRanks);
   mute.gather = nullptr;
   nobody.rank = kRanks;
-  for (const SharedWork& work : {foreign, mute, nobody}) EXPECT_THROW(Model({.rule = "lars", .shared = work}), Misuse);
+  for (const SharedUpdate& work : {foreign, mute, nobody})
+    EXPECT_THROW(Model({.rule = "lars", .shared = work}), Misuse);
   EXPECT_NO_THROW(Model({.rule = "adam", .shared = mute}));
 }
 

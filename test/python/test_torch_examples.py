@@ -55,6 +55,14 @@ def test_ddp_learns_from_one_gradient_in_a_hundred_and_goes_on_from_checkpoints(
     assert loss_in(torchrun("ddp_topk.py", "--checkpoints", str(tmp_path)), "topk:0.01") < first < 2.3
 
 
+def test_ranks_divide_the_statistics_of_gradients_and_the_last_has_all_rows():
+    printed = torchrun("gradient_statistics.py", "--steps", "2", ranks=3)
+    rows = re.findall(r"^\d\.(weight|bias)  rank (\d)  mean (\S+)  deviation (\S+)  largest (\S+)  zeros (\S+)$", printed, re.MULTILINE)
+    assert len(rows) == 6 and {rank for _, rank, *_ in rows} == {"0", "1", "2"}, printed
+    for _, _, mean, deviation, largest, zeros in rows:
+        assert 0 <= abs(float(mean)) <= float(largest) > float(deviation) > 0 <= float(zeros) < 1, printed
+
+
 def test_ddp_chooses_a_codec():
     assert loss_in(torchrun("ddp_auto.py", "--codec", "auto:topk:0.01"), "topk:0.01") < 2.3
 

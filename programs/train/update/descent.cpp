@@ -28,7 +28,7 @@ Descent::Descent(const Run& run, const Network& network, const Options& options,
   OptimizerOptions work = optimizer_options(options);
   work.corrected = plan.corrected;
   const bool is_sharded = updater_ == Updater::shards;
-  if (is_sharded || options.share_norms) work.shared = shared_work(run.group, network, is_sharded);
+  if (is_sharded || options.share_norms) work.shared = shared_update(run.group, network, is_sharded);
   if (is_sharded) shards_ = work.shared->shards;
   optimizer_ = optimizer_for(network, std::move(work));
   if (earlier.kept && !earlier.kept->optimizer.empty()) require_same_rule(*earlier.kept, options);

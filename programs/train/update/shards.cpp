@@ -21,15 +21,13 @@ std::span<float> values_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-SharedWork shared_work(Group& group, const Network& network, bool own_shards_only) {
+SharedUpdate shared_update(Group& group, const Network& network, bool own_shards_only) {
   std::vector<std::size_t> elements;
   for (const auto& [name, value] : network.parameters) elements.push_back(static_cast<std::size_t>(value.numel()));
   return {.shards = Shards(elements, group.size()),
           .rank = group.rank(),
           .own_shards_only = own_shards_only,
-          .gather = [&group](std::span<double> values, std::span<const std::size_t> counts) {
-            allgather_v(group, values, counts, {.name = "squares of norms"});
-          }};
+          .gather = gather_among(group, "squares of norms")};
 }
 
 Kept gathered(Group& group, const Shards& shards, Optimizer& optimizer) {

@@ -10,7 +10,7 @@ namespace syncopate::train {
 
 /// Ranks share the norms of layer-wise optimizers. With `own_shards_only` each rank updates only its shards. `group`
 /// must outlive the optimizer that gets the result.
-[[nodiscard]] SharedWork shared_work(Group& group, const Network& network, bool own_shards_only);
+[[nodiscard]] SharedUpdate shared_update(Group& group, const Network& network, bool own_shards_only);
 
 /// The complete state from all ranks' shards, on every rank. A collective.
 [[nodiscard]] Kept gathered(Group& group, const Shards& shards, Optimizer& optimizer);

@@ -101,7 +101,7 @@ struct LayerWise {
   std::vector<Gradient> model{{"first", kCount}, {"second", 3 * kCount}};
   std::vector<float> weights[2] = {std::vector<float>(kCount, 0.5F), std::vector<float>(3 * kCount, -2.0F)};
 
-  [[nodiscard]] Optimizer optimizer(std::optional<SharedWork> shared) {
+  [[nodiscard]] Optimizer optimizer(std::optional<SharedUpdate> shared) {
     return Optimizer({{"first", std::span(weights[0])}, {"second", std::span(weights[1])}},
                      {.rule = "lamb", .shared = std::move(shared)});
   }
@@ -124,13 +124,10 @@ TEST(ShardedNorms, GiveTheBitsOfOneProcessThatAverages) {
   on_groups(2, [&](Group& group) {
     LayerWise mine;
     const std::vector<std::size_t> sizes{LayerWise::kCount, 3 * LayerWise::kCount};
-    Optimizer optimizer =
-        mine.optimizer(SharedWork{.shards = Shards(sizes, 2),
-                                  .rank = group.rank(),
-                                  .own_shards_only = true,
-                                  .gather = [&](std::span<double> values, std::span<const std::size_t> counts) {
-                                    allgather_v(group, values, counts, {.name = "norms"});
-                                  }});
+    Optimizer optimizer = mine.optimizer(SharedUpdate{.shards = Shards(sizes, 2),
+                                                      .rank = group.rank(),
+                                                      .own_shards_only = true,
+                                                      .gather = gather_among(group, "norms")});
     Synchronizer* all = nullptr;
     std::uint64_t step = 1;
     SynchronizerOptions options{.policy = "wfbp", .exchange = "sharded"};
