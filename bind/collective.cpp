@@ -113,8 +113,8 @@ void bind_reductions(GroupClass& group) {
   define<false>(
       group,
       {"allreduce",
-       "Every rank ends with the reduction of all ranks' vectors. op: \"sum\", \"min\", \"max\" or \"average\" (the "
-       "sum divided by the number of ranks; of integers truncated towards zero)."},
+       "Every rank ends with the reduction of all ranks' vectors. op: \"sum\", \"min\", \"max\", \"product\" or "
+       "\"average\" (the sum divided by the number of ranks; of integers truncated towards zero)."},
       +[](nb::handle data, const std::string& op) { return Task{.data = data, .op = op}; }, "data"_a, "op"_a = "sum");
   define<true>(
       group,

@@ -43,7 +43,8 @@ Function function_for(const std::string& op) {
   if (op == "sum") return static_cast<Raw>(&gloo::sum<T>);
   if (op == "min") return static_cast<Raw>(&gloo::min<T>);
   if (op == "max") return static_cast<Raw>(&gloo::max<T>);
-  throw std::runtime_error("gloo offers sum, min and max, not " + op);
+  if (op == "product") return static_cast<Raw>(&gloo::product<T>);
+  throw std::runtime_error("gloo offers sum, min, max and product, not " + op);
 }
 
 template <class T>

@@ -25,7 +25,8 @@ MPI_Op operation_named(const std::string& op) {
   if (op == "sum") return MPI_SUM;
   if (op == "min") return MPI_MIN;
   if (op == "max") return MPI_MAX;
-  throw std::runtime_error("MPI offers sum, min and max, not " + op);
+  if (op == "product") return MPI_PROD;
+  throw std::runtime_error("MPI offers sum, min, max and product, not " + op);
 }
 
 struct Parts {

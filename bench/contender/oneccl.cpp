@@ -25,7 +25,8 @@ ccl::reduction operation_named(const std::string& op) {
   if (op == "sum") return ccl::reduction::sum;
   if (op == "min") return ccl::reduction::min;
   if (op == "max") return ccl::reduction::max;
-  throw std::runtime_error("oneCCL is compared by sum, min and max, not " + op);
+  if (op == "product") return ccl::reduction::prod;
+  throw std::runtime_error("oneCCL is compared by sum, min, max and product, not " + op);
 }
 
 template <class T>

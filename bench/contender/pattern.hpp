@@ -70,8 +70,10 @@ class Pattern final {
         least_(op == "min"),
         most_(op == "max"),
         average_(op == "average"),
+        product_(op == "product"),
         ranks_(ranks),
-        root_(root) {}
+        root_(root),
+        others_(product_ ? std::bit_ceil((ranks + 3) / 4) - 1 : 0) {}
 
   template <class T>
   [[nodiscard]] std::uint32_t input(std::uint32_t rank, std::uint64_t index) const {
@@ -110,14 +112,23 @@ class Pattern final {
   };
 
   /// Values are step..step * limit, where even the sum over all ranks stays exact. Averages are made of multiples of
-  /// the rank count.
+  /// the rank count. At most four factors of a product are larger than 1.
   template <class T>
   [[nodiscard]] Scale scale() const {
+    if (product_) return {1, fourth_root(exact_limit<T>())};
     const std::uint32_t step = average_ ? ranks_ : 1;
     return {step, std::clamp(exact_limit<T>() / ranks_ / step, 1u, 1021u)};
   }
 
-  [[nodiscard]] static std::uint32_t value(const Scale& scaled, std::uint32_t rank, std::uint64_t index) {
+  /// Rounded down.
+  [[nodiscard]] static constexpr std::uint32_t fourth_root(std::uint32_t power) {
+    std::uint32_t root = 1;
+    while ((root + 1) * (root + 1) * (root + 1) * (root + 1) <= power) ++root;
+    return root;
+  }
+
+  [[nodiscard]] std::uint32_t value(const Scale& scaled, std::uint32_t rank, std::uint64_t index) const {
+    if (((rank + index) & others_) != 0) return 1;
     std::uint64_t mixed = (index + 1) * 0x9E3779B97F4A7C15u + (rank + 1) * 0xD1B54A32D192ED03u;
     mixed = (mixed ^ (mixed >> 31)) * 0xBF58476D1CE4E5B9u;
     return scaled.step * (1 + static_cast<std::uint32_t>((mixed >> 32) * scaled.limit >> 32));
@@ -134,7 +145,10 @@ class Pattern final {
     std::uint32_t result = value(scaled, 0, index);
     for (std::uint32_t rank = 1; rank < ranks_; ++rank) {
       const std::uint32_t next = value(scaled, rank, index);
-      result = least_ ? std::min(result, next) : most_ ? std::max(result, next) : result + next;
+      result = least_     ? std::min(result, next)
+               : most_    ? std::max(result, next)
+               : product_ ? result * next
+                          : result + next;
     }
     return average_ ? result / ranks_ : result;
   }
@@ -144,8 +158,9 @@ class Pattern final {
     return static_cast<std::uint32_t>(index < wide ? index / (base + 1) : larger + (index - wide) / base);
   }
 
-  bool from_root_, from_owner_, to_each_, least_, most_, average_;
+  bool from_root_, from_owner_, to_each_, least_, most_, average_, product_;
   std::uint32_t ranks_, root_;
+  std::uint32_t others_;  ///< element i has a factor of rank r that may differ from 1 if r + i has none of these bits
 };
 
 }  // namespace contender

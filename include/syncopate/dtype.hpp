@@ -17,10 +17,11 @@ inline constexpr DType kDTypes[] = {DType::f32, DType::f64, DType::f16, DType::b
   return dtype == DType::i32 || dtype == DType::i64 || dtype == DType::u8;
 }
 
-/// `average` is the sum divided by the number of ranks, rounded once at the end. Sums of
+/// `average` is the sum divided by the number of ranks, rounded once at the end. Sums and products of
 /// integers wrap around, and their averages truncate toward zero.
-enum class ReduceOp : std::uint8_t { sum, min, max, average };
-inline constexpr ReduceOp kReduceOps[] = {ReduceOp::sum, ReduceOp::min, ReduceOp::max, ReduceOp::average};
+enum class ReduceOp : std::uint8_t { sum, min, max, average, product };
+inline constexpr ReduceOp kReduceOps[] = {ReduceOp::sum, ReduceOp::min, ReduceOp::max, ReduceOp::average,
+                                          ReduceOp::product};
 
 [[nodiscard]] std::size_t size_of(DType dtype) noexcept;        ///< bytes per element
 [[nodiscard]] std::string_view name_of(DType dtype) noexcept;   ///< "f32" ...

@@ -8,7 +8,7 @@ namespace syncopate {
 namespace {
 constexpr std::string_view kDTypeNames[] = {"f32", "f64", "f16", "bf16", "i32", "i64", "u8"};
 constexpr std::size_t kElementSizes[] = {4, 8, 2, 2, 4, 8, 1};
-constexpr std::string_view kOpNames[] = {"sum", "min", "max", "average"};
+constexpr std::string_view kOpNames[] = {"sum", "min", "max", "average", "product"};
 }  // namespace
 
 std::size_t size_of(DType dtype) noexcept { return kElementSizes[static_cast<int>(dtype)]; }

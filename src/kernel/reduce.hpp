@@ -15,10 +15,10 @@ struct Reduction {
 };
 
 // The law, the same bits on every instruction set and for both orders of the operands:
-//   f32, f64    IEEE 754, round to nearest even: fl(a + b), then fl(that / divisor); nothing is fused.
-//   f16, bf16   computed as f32 (sum, then quotient) and rounded once, to nearest even.
-//   i32, i64    sums wrap around (two's complement); the quotient truncates toward zero.
-//   u8          sums wrap around (modulo 256); the quotient truncates.
+//   f32, f64    IEEE 754, round to nearest even: fl(a + b) or fl(a b), then fl(that / divisor); nothing is fused.
+//   f16, bf16   computed as f32 (sum or product, then quotient) and rounded once, to nearest even.
+//   i32, i64    sums and products wrap around (two's complement); the quotient truncates toward zero.
+//   u8          sums and products wrap around (modulo 256); the quotient truncates.
 //   min, max    IEEE 754-2019 minimum and maximum: -0 < +0; NaN if either operand is NaN.
 //   NaN         a result that is NaN is THE quiet NaN of its type: sign 0, payload 0 (f32 0x7fc00000).
 // Addresses need no alignment. `into` may be exactly `a` or `b`, but must not overlap them otherwise.

@@ -54,6 +54,21 @@ TYPED_TEST(EveryType, HoldsEachInputAndEachSumOverAllRanks) {
     }
 }
 
+TYPED_TEST(EveryType, HoldsEachProductAndTheLastRankChangesSome) {
+  for (const std::uint32_t ranks : {1u, 2u, 3u, 7u, 64u}) {
+    const Pattern pattern{"allreduce", "product", ranks, 0};
+    int of_last = 0;
+    for (std::uint64_t i = 0; i < 512; ++i) {
+      std::uint64_t product = 1;
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) product *= pattern.input<TypeParam>(rank, i);
+      ASSERT_LE(product, contender::exact_limit<TypeParam>());
+      ASSERT_EQ(pattern.output<TypeParam>(i, 512), product);
+      of_last += pattern.input<TypeParam>(ranks - 1, i) > 1 ? 1 : 0;
+    }
+    EXPECT_GT(of_last, 256 / static_cast<int>(ranks)) << ranks << " ranks";
+  }
+}
+
 TEST(Pattern, AsksEachRankForSomethingElse) {
   const Pattern pattern{"allreduce", "sum", 2, 0};
   int equal = 0;

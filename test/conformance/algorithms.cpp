@@ -27,16 +27,26 @@ double brought(int rank, std::size_t i) {
   return static_cast<double>((i * 7 + static_cast<std::size_t>(rank) * 3) % 5) + 1;
 }
 
+/// Element i of rank r's input to a product: 1 on all ranks but four at most, so that every type holds the product
+/// exactly.
+double factor(int size, int rank, std::size_t i) {
+  const int stride = (size + 3) / 4;
+  if ((static_cast<std::size_t>(rank) + i) % static_cast<std::size_t>(stride) != 0) return 1;
+  return static_cast<double>((i * 7 + static_cast<std::size_t>(rank) * 2) % 3) + 1;
+}
+
 double reduced(ReduceOp op, int size, std::size_t i) {
-  double sum = 0, low = brought(0, i), high = low;
+  double sum = 0, product = 1, low = brought(0, i), high = low;
   for (int rank = 0; rank < size; ++rank) {
     const double value = brought(rank, i);
     sum += value;
+    product *= factor(size, rank, i);
     low = std::min(low, value);
     high = std::max(high, value);
   }
   if (op == ReduceOp::min) return low;
   if (op == ReduceOp::max) return high;
+  if (op == ReduceOp::product) return product;
   return op == ReduceOp::sum ? sum : sum / size;
 }
 
@@ -182,7 +192,9 @@ void run(std::vector<std::unique_ptr<Group>>& groups, Case test) {
     const auto bytes = memory(), other = memory();
     const bool uneven = test.collective == Collective::alltoall_v;
     const std::size_t count = uneven ? sent_before(test, rank, test.ranks) : test.count;
-    for (std::size_t i = 0; i < count; ++i) store(bytes.get() + i * width, test.dtype, brought(rank, i));
+    const bool multiplies = test.op == ReduceOp::product;
+    for (std::size_t i = 0; i < count; ++i)
+      store(bytes.get() + i * width, test.dtype, multiplies ? factor(test.ranks, rank, i) : brought(rank, i));
     const bool two = collective::plan::swaps(test.collective);
     Call call{test.collective, Buffer(bytes.get(), test.count, test.dtype), {}, {}};
     if (two) call.out = Buffer(other.get(), test.count, test.dtype);

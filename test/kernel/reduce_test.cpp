@@ -26,6 +26,7 @@ T one_nan(T value) {
 template <class T>
 T float_result(const Reduction& r, T a, T b) {
   if (r.op == ReduceOp::sum || r.op == ReduceOp::average) return one_nan(r.divisor == 1 ? a + b : (a + b) / r.divisor);
+  if (r.op == ReduceOp::product) return one_nan(a * b);
   if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
   const bool a_is_less = a < b || (a == b && std::signbit(a));
   return (r.op == ReduceOp::min) == a_is_less ? a : b;
@@ -36,6 +37,7 @@ T integer_result(const Reduction& r, T a, T b) {
   using U = std::make_unsigned_t<T>;
   if (r.op == ReduceOp::min) return a < b ? a : b;
   if (r.op == ReduceOp::max) return a < b ? b : a;
+  if (r.op == ReduceOp::product) return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
   return static_cast<T>(static_cast<T>(static_cast<U>(a) + static_cast<U>(b)) / r.divisor);
 }
 
@@ -191,6 +193,9 @@ TEST(Reduce, HandValues) {
   EXPECT_FALSE(std::signbit(f32({.op = ReduceOp::max}, -0.0f, 0.0f)));
   EXPECT_EQ(std::bit_cast<std::uint32_t>(f32({.op = ReduceOp::sum}, infinity, -infinity)), 0x7fc00000u);
   EXPECT_EQ(std::bit_cast<std::uint32_t>(f32({.op = ReduceOp::max}, -nan, infinity)), 0x7fc00000u);
+  EXPECT_EQ(f32({.op = ReduceOp::product}, 1.5f, -2.5f), -3.75f);
+  EXPECT_TRUE(std::signbit(f32({.op = ReduceOp::product}, 0.0f, -1.0f)));
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(f32({.op = ReduceOp::product}, 0.0f, infinity)), 0x7fc00000u);
   EXPECT_EQ(f16(2, 0x7bff, 0x7bff), 0x7bff);  // the sum would overflow, the average does not
   EXPECT_EQ(f16(1, 0x7bff, 0x7bff), 0x7c00);
 }
@@ -209,6 +214,9 @@ TEST(Reduce, IntegersWrapAndTruncate) {
   EXPECT_EQ(byte, std::byte{200}) << "bytes have no sign";
   reduce({DType::u8, ReduceOp::average, 7}, &byte, &other, 1);
   EXPECT_EQ(byte, std::byte{(200 + 100 - 256) / 7});
+  byte = std::byte{200};
+  reduce({DType::u8, ReduceOp::product}, &byte, &other, 1);
+  EXPECT_EQ(byte, std::byte{200 * 100 % 256});
 }
 
 TEST(Reduce, AForbiddenDivisorIsMisuse) {
@@ -221,6 +229,7 @@ TEST(Reduce, AForbiddenDivisorIsMisuse) {
   EXPECT_THROW(with(ReduceOp::sum, -2), Misuse);
   EXPECT_THROW(with(ReduceOp::average, (1 << 24) + 1), Misuse);
   EXPECT_THROW(with(ReduceOp::max, 2), Misuse);
+  EXPECT_THROW(with(ReduceOp::product, 2), Misuse);
   EXPECT_EQ(x, 1);
 }
 

@@ -24,6 +24,7 @@ REDUCTIONS = {
     "sum": lambda all_: numpy.sum(all_, 0),
     "min": lambda all_: numpy.min(all_, 0),
     "max": lambda all_: numpy.max(all_, 0),
+    "product": lambda all_: numpy.prod(all_, 0),
     "average": lambda all_: numpy.sum(all_, 0) // len(all_),
 }
 
@@ -166,6 +167,6 @@ def test_scopes_run_within_hosts():
 
 def test_names_that_do_not_exist_are_refused():
     group = syncopate.Group.threads(1)[0]
-    for keywords in ({"op": "product"}, {"algorithm": "rings"}, {"scope": "everybody"}):
+    for keywords in ({"op": "quotient"}, {"algorithm": "rings"}, {"scope": "everybody"}):
         with pytest.raises(syncopate.Misuse, match="allowed"):
             group.allreduce(numpy.ones(1), **keywords)

@@ -88,18 +88,21 @@ std::int64_t whole_expected(const Step& step, const Members& members, const Segm
   const auto rank_of = [&](int member) { return members.ranks[static_cast<std::size_t>(member)]; };
   if (!segment.is_reduced) return whole_input(inputs, rank_of(segment.from), place);
   std::int64_t least = INT64_MAX, most = INT64_MIN;
-  std::uint64_t sum = 0;
+  std::uint64_t sum = 0, product = 1;
   for (const int rank : members.ranks) {
     const std::int64_t value = whole_input(inputs, rank, place);
     least = std::min(least, value);
     most = std::max(most, value);
     sum += static_cast<std::uint64_t>(value);
+    product *= static_cast<std::uint64_t>(value);
   }
   switch (step.options.op) {
     case ReduceOp::min:
       return least;
     case ReduceOp::max:
       return most;
+    case ReduceOp::product:
+      return wrapped(step.dtype, product);
     case ReduceOp::average:
       return wrapped(step.dtype, sum) / members.size();
     default:
@@ -116,16 +119,18 @@ Expected real_expected(const Step& step, const Members& members, const Segment& 
   const Inputs inputs = inputs_of(step);
   const auto rank_of = [&](int member) { return members.ranks[static_cast<std::size_t>(member)]; };
   if (!segment.is_reduced) return {real_input(inputs, rank_of(segment.from), place)};
-  double least = INFINITY, most = -INFINITY, sum = 0, magnitude = 0;
+  double least = INFINITY, most = -INFINITY, sum = 0, product = 1, magnitude = 0;
   for (const int rank : members.ranks) {
     const double value = real_input(inputs, rank, place);
     least = std::min(least, value);
     most = std::max(most, value);
     sum += value;
+    product *= value;
     magnitude += std::abs(value);
   }
   if (step.options.op == ReduceOp::min) return {least};
   if (step.options.op == ReduceOp::max) return {most};
+  if (step.options.op == ReduceOp::product) return {product};
   const double spacing = spacing_of(step.dtype), ranks = members.size();
   const double of_sum = step.values == Values::whole ? 0 : spacing * magnitude * ranks;
   if (step.options.op == ReduceOp::sum) return {sum, of_sum};

@@ -33,6 +33,7 @@ std::string draw_algorithm(Draw& draw, Collective collective) {
 void draw_collective(Draw& draw, const World& world, Step& step) {
   step.collective = draw.pick(kCollectives);
   step.options.op = draw.pick(kReduceOps);
+  if (step.options.op == ReduceOp::product) step.values = Values::factor;
   const bool is_even = step.collective != Collective::allgather_v && step.collective != Collective::alltoall_v;
   if (world.hosts > 1 && is_even && draw.chance(30)) step.options.scope = draw.chance(50) ? Scope::host : Scope::across;
   const bool is_whole = step.options.scope == Scope::group;

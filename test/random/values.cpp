@@ -1,6 +1,7 @@
 // Values: hashes become numbers of every type.
 #include "random/values.hpp"
 
+#include <cmath>
 #include <cstring>
 
 #include "base/half.hpp"
@@ -55,6 +56,7 @@ void store_whole(const Buffer& buffer, std::size_t place, std::int64_t value) {
 double real_input(const Inputs& inputs, int rank, std::size_t place) {
   const std::uint64_t hash = hash_of(inputs, rank, place);
   if (inputs.values == Values::whole) return static_cast<double>(hash % 17) - 8;
+  if (inputs.values == Values::factor) return std::ldexp(hash % 2 == 0 ? 1 : -1, static_cast<int>(hash / 2 % 3) - 1);
   return rounded(inputs.dtype, static_cast<double>(hash >> 11) * 0x1p-52 - 1);
 }
 

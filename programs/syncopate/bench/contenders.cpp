@@ -168,7 +168,7 @@ std::optional<std::string> hindrance(const std::string& name, const Task& task, 
         return fmt::format("its {} takes equal parts only, and {} bytes are none", name_of(task.collective), bytes);
   if (task.dtype == DType::f16 || task.dtype == DType::bf16 || task.dtype == DType::u8)
     return fmt::format("{} is not compared; allowed: f32, f64, i32, i64", name_of(task.dtype));
-  if (task.op == ReduceOp::average) return "it has no average; allowed: sum, min, max";
+  if (task.op == ReduceOp::average) return "it has no average; allowed: sum, min, max, product";
   if (task.transport == "inproc") return "its ranks are processes, and --transport inproc is requested";
   return std::nullopt;
 }

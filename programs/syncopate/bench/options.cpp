@@ -193,7 +193,7 @@ void declare(CLI::App& app, Request& request) {
                  "Where our vectors lie: group (Group::allocate), own (the program's); default both where ranks share "
                  "memory");
   app.add_option("--dtype", request.dtype, "f32, f64, f16, bf16, i32, i64, u8")->capture_default_str();
-  app.add_option("--op", request.op, "sum, min, max, average")->capture_default_str();
+  app.add_option("--op", request.op, "sum, min, max, average, product")->capture_default_str();
   app.add_option("--root", request.root, "Root of broadcast, reduce, gather and scatter")
       ->check(at_least(0))
       ->capture_default_str();

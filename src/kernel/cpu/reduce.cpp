@@ -1,4 +1,4 @@
-// Elementwise sum, mean, minimum and maximum of two vectors on the processor's widest vectors.
+// Elementwise sum, mean, minimum, maximum and product of two vectors on the processor's widest vectors.
 #include "kernel/reduce.hpp"
 
 #include <cstring>
@@ -19,6 +19,13 @@ struct Sum {
   template <class V>
   HWY_INLINE V operator()(V a, V b) const {
     return hn::Add(a, b);
+  }
+};
+
+struct Product {
+  template <class V>
+  HWY_INLINE V operator()(V a, V b) const {
+    return hn::Mul(a, b);
   }
 };
 
@@ -130,6 +137,7 @@ void sum(const Reduction& r, std::byte* into, Operands o, std::size_t count) {
 void combine_lanes(const Reduction& r, std::byte* into, Operands o, std::size_t count) {
   if (r.op == ReduceOp::min) return extreme<true>(r.dtype, into, o, count);
   if (r.op == ReduceOp::max) return extreme<false>(r.dtype, into, o, count);
+  if (r.op == ReduceOp::product) return Floating<Product>{r.dtype, {}}(into, count, o.a, o.b);
   sum(r, into, o, count);
 }
 
@@ -154,7 +162,7 @@ void check(const Reduction& r) {
   constexpr int limit = 1 << 24;  // every such integer is an f32
   const bool divides = r.op == ReduceOp::sum || r.op == ReduceOp::average;
   base::require(r.divisor == 1 || (divides && r.divisor > 1 && r.divisor <= limit),
-                "divisor {} with {}: allowed are 1 to {} with sum and average, 1 with min and max", r.divisor,
+                "divisor {} with {}: allowed are 1 to {} with sum and average, 1 with min, max and product", r.divisor,
                 name_of(r.op), limit);
 }
 
@@ -169,10 +177,31 @@ void divide_integers(std::byte* into, std::size_t count, int divisor) {
   }
 }
 
+/// Integers are multiplied rarely, and Highway has no product of bytes. `T` is unsigned: signed overflow does not wrap
+/// around in C++.
+template <class T>
+void multiply_integers(std::byte* into, Operands o, std::size_t count) {
+  for (std::size_t at = 0; at < count * sizeof(T); at += sizeof(T)) {
+    T a, b;
+    std::memcpy(&a, o.a + at, sizeof a);
+    std::memcpy(&b, o.b + at, sizeof b);
+    a = static_cast<T>(a * b);
+    std::memcpy(into + at, &a, sizeof a);
+  }
+}
+
+void multiply_integers(DType dtype, std::byte* into, Operands o, std::size_t count) {
+  if (dtype == DType::i32) return multiply_integers<std::uint32_t>(into, o, count);
+  if (dtype == DType::i64) return multiply_integers<std::uint64_t>(into, o, count);
+  multiply_integers<std::uint8_t>(into, o, count);
+}
+
 }  // namespace
 
 void combine(const Reduction& reduction, std::byte* into, Operands operands, std::size_t count) {
   check(reduction);
+  if (reduction.op == ReduceOp::product && is_integer(reduction.dtype))
+    return multiply_integers(reduction.dtype, into, operands, count);
   if (reduction.divisor == 1 || !is_integer(reduction.dtype))
     return HWY_DYNAMIC_DISPATCH(combine_lanes)(reduction, into, operands, count);
   // In pieces that stay in the first-level cache between the two passes.
