@@ -1,4 +1,4 @@
-// Evaluation: the loss and the accuracy of a network on held-out samples.
+// Evaluation: the loss, the accuracy and the top-5 accuracy of a network on held-out samples.
 #pragma once
 
 #include "record/rows.hpp"

@@ -65,7 +65,7 @@ void add_model_options(CLI::App& app, Options& o) {
   app.add_option("--context", o.sizes.context, "transformers: context length in bytes")
       ->capture_default_str()
       ->check(tools::between(1, 65536));
-  app.add_flag("--auxiliary", o.sizes.auxiliary, "googlenet: with the two classifiers in its middle");
+  app.add_flag("--auxiliary", o.sizes.auxiliary, "googlenet, googlenet32: with the two classifiers in their middle");
 }
 
 }  // namespace syncopate::train

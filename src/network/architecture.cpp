@@ -5,13 +5,15 @@
 
 namespace syncopate::network {
 
-extern const Architecture alexnet, bert_base, googlenet, googlenet_aux, inception_v4, inception_v4_slim, resnet110,
-    resnet20, resnet50, transformer_base, vgg16, vgg19;
+extern const Architecture alexnet, alexnet32, bert_base, densenet40, googlenet, googlenet32, googlenet_aux,
+    inception_v4, inception_v4_slim, resnet101, resnet110, resnet20, resnet50, transformer_base, vgg16, vgg19;
 
 std::span<const Architecture* const> architectures() {
-  static constexpr const Architecture* kByName[] = {&alexnet,      &bert_base,         &googlenet, &googlenet_aux,
-                                                    &inception_v4, &inception_v4_slim, &resnet110, &resnet20,
-                                                    &resnet50,     &transformer_base,  &vgg16,     &vgg19};
+  static constexpr const Architecture* kByName[] = {
+      &alexnet,           &alexnet32,        &bert_base,     &densenet40,
+      &googlenet,         &googlenet32,      &googlenet_aux, &inception_v4,
+      &inception_v4_slim, &resnet101,        &resnet110,     &resnet20,
+      &resnet50,          &transformer_base, &vgg16,         &vgg19};
   return kByName;
 }
 

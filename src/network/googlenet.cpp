@@ -1,4 +1,5 @@
-// GoogLeNet with and without the two classifiers used only in training: biases, no batch normalisation.
+// GoogLeNet with and without the two classifiers used only in training: biases, no batch normalisation. Also with a
+// first layer for images of 32 x 32.
 #include "network/architecture.hpp"
 
 namespace syncopate::network {
@@ -35,9 +36,18 @@ void auxiliary_classifier(TensorTable& table, const Volume& input, const std::st
   table.linear(name + "/classifier", {1024, 1000});
 }
 
-std::vector<Tensor> googlenet_tensors(bool with_auxiliary_classifiers) {
+struct GoogLeNetInput {
+  std::uint64_t side, classes;
+  std::uint64_t kernel, stride;  ///< of the first convolution
+};
+constexpr GoogLeNetInput kPhotographs{224, 1000, 7, 2};
+
+std::vector<Tensor> googlenet_tensors(const GoogLeNetInput& input, bool with_auxiliary_classifiers) {
   TensorTable table;
-  Volume volume = table.convolve("conv1/7x7_s2", {3, 224, 224}, {64, Window(7, 2, 3), true});
+  const std::string side = std::to_string(input.kernel);
+  Volume volume =
+      table.convolve("conv1/" + side + "x" + side + "_s" + std::to_string(input.stride), {3, input.side, input.side},
+                     {64, Window(input.kernel, input.stride, input.kernel / 2), true});
   volume = caffe_pool(3, 2).over(volume);
   volume = table.convolve("conv2/3x3_reduce", volume, {64, Window(1, 1, 0), true});
   volume = caffe_pool(3, 2).over(table.convolve("conv2/3x3", volume, {192, Window(3, 1, 1), true}));
@@ -52,7 +62,7 @@ std::vector<Tensor> googlenet_tensors(bool with_auxiliary_classifiers) {
   volume = caffe_pool(3, 2).over(inception(table, volume, {"4e", 256, 160, 320, 32, 128, 128}));
   volume = inception(table, volume, {"5a", 256, 160, 320, 32, 128, 128});
   volume = inception(table, volume, {"5b", 384, 192, 384, 48, 128, 128});
-  table.linear("loss3/classifier", {volume.channels, 1000});
+  table.linear("loss3/classifier", {volume.channels, input.classes});
   return std::move(table).tensors();
 }
 
@@ -62,14 +72,24 @@ extern constinit const Architecture googlenet{
     .name = "googlenet",
     .summary = "GoogLeNet without auxiliary classifiers: 6 998 552 parameters",
     .source = "Szegedy et al., CVPR 2015, as BVLC trained it",
-    .tensors = [] { return googlenet_tensors(false); },
+    .tensors = [] { return googlenet_tensors(kPhotographs, false); },
+};
+
+extern constinit const Architecture googlenet32{
+    .name = "googlenet32",
+    .summary = "GoogLeNet without auxiliary classifiers for images of 32 x 32: 5 979 194 parameters",
+    .source = "googlenet, with a first convolution of 5 x 5 and stride 1, and 10 classes",
+    .tensors =
+        [] {
+          return googlenet_tensors({32, 10, 5, 1}, false);
+        },
 };
 
 extern constinit const Architecture googlenet_aux{
     .name = "googlenet_aux",
     .summary = "GoogLeNet with both auxiliary classifiers: 13 378 280 parameters",
     .source = "Szegedy et al., CVPR 2015, as BVLC trained it",
-    .tensors = [] { return googlenet_tensors(true); },
+    .tensors = [] { return googlenet_tensors(kPhotographs, true); },
 };
 
 }  // namespace syncopate::network

@@ -1,4 +1,7 @@
-// Residual networks: ResNet-20 and ResNet-110 for images of 32 x 32, and ResNet-50 with bottleneck blocks (v1.5).
+// Residual networks: ResNet-20 and ResNet-110 for images of 32 x 32, ResNet-50 and ResNet-101 with bottleneck blocks
+// (v1.5).
+#include <array>
+
 #include "network/architecture.hpp"
 
 namespace syncopate::network {
@@ -38,14 +41,13 @@ Volume bottleneck(TensorTable& table, const Volume& input, const Block& block) {
   return step("3", volume, {4 * block.width, Window(1, 1, 0)});
 }
 
-std::vector<Tensor> resnet50_tensors() {
+std::vector<Tensor> bottleneck_resnet(const std::array<std::uint64_t, 4>& blocks) {
   TensorTable table;
   Volume volume = table.convolve("conv1", {3, 224, 224}, {64, Window(7, 2, 3)});
   table.normalise("bn1", volume);
   volume = Window(3, 2, 1).over(volume);
-  constexpr std::uint64_t kBlocks[] = {3, 4, 6, 3};
   for (std::uint64_t stage = 0; stage < 4; ++stage)
-    for (std::uint64_t block = 0; block < kBlocks[stage]; ++block) {
+    for (std::uint64_t block = 0; block < blocks.at(stage); ++block) {
       const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
       const std::uint64_t width = std::uint64_t{64} << stage, stride = block == 0 && stage > 0 ? 2 : 1;
       const Volume input = volume;
@@ -78,7 +80,20 @@ extern constinit const Architecture resnet50{
     .name = "resnet50",
     .summary = "ResNet-50: 25 557 032 parameters in 107 layers, 161 tensors",
     .source = "He et al., CVPR 2016; the stride as in PyTorch and its successors",
-    .tensors = resnet50_tensors,
+    .tensors =
+        [] {
+          return bottleneck_resnet({3, 4, 6, 3});
+        },
+};
+
+extern constinit const Architecture resnet101{
+    .name = "resnet101",
+    .summary = "ResNet-101: 44 549 160 parameters in 209 layers, 314 tensors",
+    .source = "He et al., CVPR 2016; the stride as in PyTorch and its successors",
+    .tensors =
+        [] {
+          return bottleneck_resnet({3, 4, 23, 3});
+        },
 };
 
 }  // namespace syncopate::network

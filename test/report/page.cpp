@@ -146,6 +146,14 @@ TEST(Page, TheHeadlineNamesTheStepOfAnEvaluationThatWasNotTheEnd) {
   EXPECT_TRUE(holds(page_of(run), "after step 7"));
 }
 
+TEST(Page, TheHeadlineHasTheTopFiveAccuracyIfItIsKnown) {
+  auto run = record::sample_run(1, 10);
+  run.ranks[0].evaluations = {{10, 1, 0.75, 0.5}};
+  EXPECT_FALSE(holds(page_of(run), "top 5"));
+  run.ranks[0].evaluations[0].top_5_accuracy = 0.875;
+  EXPECT_TRUE(holds(page_of(run), "at the end; top 5: 87.5\u202f%"));
+}
+
 TEST(Page, TheAxisOfAccuracyFitsTheData) {
   auto run = record::sample_run(1, 10);
   run.ranks[0].evaluations = {{5, 1, 0.974, 0.5}, {10, 2, 0.981, 0.5}};

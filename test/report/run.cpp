@@ -210,17 +210,19 @@ TEST(Run, RanksThatTrainAloneExchangeNothing) {
 
 TEST(Run, TheEndRepeatsAnEvaluationAndIsNone) {
   const SampleFolder folder(1);
-  folder.write("rank-0.jsonl", R"({"event":"epoch","epoch":1,"step":7,"accuracy":0.75,"loss":0.5})"
-                               "\n" +
-                                   SampleFolder::steps() +
-                                   R"({"event":"end","rank":0,"steps":10,"accuracy":0.75,"loss":0.5,"digest":"x"})"
-                                   "\n");
+  folder.write("rank-0.jsonl",
+               R"({"event":"epoch","epoch":1,"step":7,"accuracy":0.75,"loss":0.5,"top_5_accuracy":0.875})"
+               "\n" +
+                   SampleFolder::steps() +
+                   R"({"event":"end","rank":0,"steps":10,"accuracy":0.75,"loss":0.5,"digest":"x"})"
+                   "\n");
   const auto run = read_run(folder.path());
   ASSERT_EQ(run.ranks[0].evaluations.size(), 1u);
   EXPECT_EQ(run.ranks[0].evaluations[0].step, 7);
   const Summary summary = summary_of(run);
   EXPECT_TRUE(summary.loss_is_evaluated);
   EXPECT_EQ(summary.loss, 0.5) << "of the same samples as the accuracy";
+  EXPECT_EQ(summary.top_5_accuracy, 0.875);
   EXPECT_EQ(summary.evaluated_step, 7);
   EXPECT_TRUE(std::isnan(summary_of(sample_run(1, 10)).evaluated_step)) << "it was evaluated at its end";
 }

@@ -125,7 +125,7 @@ class SampleFolder final {
   }
   [[nodiscard]] static std::string rows(std::size_t rank) {
     return steps() +
-           R"({"event":"epoch","epoch":1,"step":10,"accuracy":0.75,"loss":0.5})"
+           R"({"event":"epoch","epoch":1,"step":10,"accuracy":0.75,"top_5_accuracy":0.875,"loss":0.5})"
            "\n" +
            fmt::format(R"({{"event":"end","rank":{},"steps":10,"step_seconds":{{"median":6,"min":6,"max":6,"n":7}},)"
                        R"("forward_seconds":1,"wire_bytes_per_step":1800,"digest":"feedbeef"}})"

@@ -60,21 +60,23 @@ TEST_P(Publication, HasItsLayersAndLearnsFiveSamples) {
   EXPECT_EQ(layers_in(run + "/run.json"), layers_in(profile)) << "src/network/ lists other layers";
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Publication,
-                         testing::Values(Published{"resnet20 --lr 0.01", 269'722},
-                                         Published{"resnet110 --lr 0.01", 1'727'962},
-                                         Published{"resnet50 --resolution 64 --lr 0.01", 25'557'032},
-                                         Published{"alexnet --resolution 67", 60'965'224},
-                                         Published{"vgg16 --lr 0.0002", 138'357'544},
-                                         Published{"googlenet --resolution 64", 6'998'552},
-                                         Published{"googlenet --resolution 64 --auxiliary", 13'378'280},
-                                         Published{"inception_v4 --resolution 75", 42'679'816},
-                                         Published{"transformer_base --context 8", 63'045'632}),
-                         [](const auto& one) {
-                           std::string name = one.param.words;
-                           std::erase_if(name, [](unsigned char letter) { return std::isalnum(letter) == 0; });
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Networks, Publication,
+    testing::Values(Published{"resnet20 --lr 0.01", 269'722}, Published{"resnet110 --lr 0.01", 1'727'962},
+                    Published{"resnet50 --resolution 64 --lr 0.01", 25'557'032},
+                    Published{"resnet101 --resolution 64 --lr 0.01", 44'549'160},
+                    Published{"densenet40 --lr 0.01", 2'218'522}, Published{"alexnet --resolution 67", 60'965'224},
+                    Published{"alexnet32 --lr 0.0003", 28'569'994}, Published{"vgg16 --lr 0.0002", 138'357'544},
+                    Published{"vgg19 --lr 0.0002", 143'667'240}, Published{"googlenet32 --lr 0.01", 5'979'194},
+                    Published{"googlenet --resolution 64", 6'998'552},
+                    Published{"googlenet --resolution 64 --auxiliary", 13'378'280},
+                    Published{"inception_v4 --resolution 75", 42'679'816},
+                    Published{"transformer_base --context 8", 63'045'632}),
+    [](const auto& one) {
+      std::string name = one.param.words;
+      std::erase_if(name, [](unsigned char letter) { return std::isalnum(letter) == 0; });
+      return name;
+    });
 
 class Resolution : public TrainingJobs {
  protected:

@@ -77,6 +77,7 @@ json row_of(const record::Run& run, const record::Summary& summary) {
            {"emulated_compute", run.emulated_compute},
            {"notes", summary.notes}};
   if (std::isfinite(summary.accuracy)) row["accuracy"] = summary.accuracy;
+  if (std::isfinite(summary.top_5_accuracy)) row["top_5_accuracy"] = summary.top_5_accuracy;
   if (std::isfinite(summary.loss)) row["loss"] = summary.loss;
   return row;
 }

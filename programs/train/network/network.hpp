@@ -109,6 +109,10 @@ struct LayerNorm {
 /// Gain of a linear layer before a ReLU, which halves the second moment.
 inline constexpr double kBeforeRelu = std::numbers::sqrt2;
 
+/// Initial scale of a residual block's branch, which is added to its shortcut: stabilises the first steps of deep
+/// networks (Goyal et al. 2017 use 0).
+inline constexpr float kBranchScale = 0.5F;
+
 /// Makes layers and lists their tensors in the order of the calls, which must be the forward order. Initial values are
 /// uniform with the standard deviation of He et al. 2015 (convolution, linear), drawn from the seed.
 class Builder final {

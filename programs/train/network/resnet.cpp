@@ -6,10 +6,6 @@
 namespace syncopate::train {
 namespace {
 
-/// Initial scale of a block's branch, which is added to its shortcut: stabilises the first steps of deep networks
-/// (Goyal et al. 2017 use 0).
-constexpr float kBranchScale = 0.5F;
-
 struct Block {
   Convolution conv1;
   BatchNorm bn1;

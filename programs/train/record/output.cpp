@@ -163,8 +163,7 @@ void Output::step(const StepRow& row, std::uint64_t last_step) {
 void Output::epoch(double epoch, std::uint64_t step, const Evaluation& evaluation, const std::vector<SentRow>& sent) {
   Json row{{"event", "epoch"}, {"epoch", epoch}, {"step", step}};
   if (epoch == static_cast<double>(static_cast<std::uint64_t>(epoch))) row["epoch"] = static_cast<std::uint64_t>(epoch);
-  if (evaluation.accuracy) row["accuracy"] = *evaluation.accuracy;
-  row["loss"] = evaluation.loss;
+  add_values(row, evaluation);
   for (const SentRow& of : sent) row["sent"].push_back(row_of(of));
   row = timed(std::move(row));
   keep(row);

@@ -87,9 +87,16 @@ Json summary_of(std::vector<double> values) {
 }
 
 std::string text_of(const Evaluation& evaluation) {
-  if (evaluation.accuracy)
-    return fmt::format("accuracy {:.2f} %, loss {:.4f}", 100 * *evaluation.accuracy, evaluation.loss);
-  return fmt::format("loss {:.4f} nats per byte", evaluation.loss);
+  if (!evaluation.accuracy) return fmt::format("loss {:.4f} nats per byte", evaluation.loss);
+  const std::string top_5 =
+      evaluation.top_5_accuracy ? fmt::format("top-5 {:.2f} %, ", 100 * *evaluation.top_5_accuracy) : "";
+  return fmt::format("accuracy {:.2f} %, {}loss {:.4f}", 100 * *evaluation.accuracy, top_5, evaluation.loss);
+}
+
+void add_values(Json& row, const Evaluation& evaluation) {
+  if (evaluation.accuracy) row["accuracy"] = *evaluation.accuracy;
+  if (evaluation.top_5_accuracy) row["top_5_accuracy"] = *evaluation.top_5_accuracy;
+  row["loss"] = evaluation.loss;
 }
 
 Json row_of(const StepRow& row) {
@@ -127,8 +134,7 @@ Json row_of(const EndRow& end, int rank) {
   Json row{{"event", "end"}, {"rank", rank}, {"steps", end.steps}};
   add_medians(row, end.rows);
   if (end.evaluation) {
-    if (end.evaluation->accuracy) row["accuracy"] = *end.evaluation->accuracy;
-    row["loss"] = end.evaluation->loss;
+    add_values(row, *end.evaluation);
   } else {  // never evaluated: the last training loss
     row["loss"] = !end.rows.empty() && end.rows.back().loss ? Json(*end.rows.back().loss) : Json();
   }

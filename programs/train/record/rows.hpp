@@ -35,8 +35,9 @@ struct StepRow {
 };
 
 struct Evaluation {
-  double loss = 0;                 ///< mean over held-out samples (text: nats per byte)
-  std::optional<double> accuracy;  ///< images only
+  double loss = 0;                       ///< mean over held-out samples (text: nats per byte)
+  std::optional<double> accuracy;        ///< images only
+  std::optional<double> top_5_accuracy;  ///< images of more than five classes only
 };
 
 /// The share of a gradient that its codec sent in the steps since the last evaluation.
@@ -65,6 +66,7 @@ struct EndRow {
 [[nodiscard]] std::string text_of(const cache::Counters& row);
 [[nodiscard]] std::string text_of(const Evaluation& evaluation);
 
+void add_values(Json& row, const Evaluation& evaluation);
 [[nodiscard]] Json row_of(const StepRow& row);
 [[nodiscard]] Json row_of(const SentRow& row);
 [[nodiscard]] Json row_of(const EndRow& end, int rank);

@@ -135,7 +135,10 @@ std::string key_figures(const record::Run& run, const record::Summary& summary) 
   const std::string evaluated =
       known(summary.evaluated_step) ? fmt::format("after step {:.0f}", summary.evaluated_step) : "at the end";
   if (known(summary.accuracy))
-    html += figure("Accuracy", percent_fine(summary.accuracy), evaluated);
+    html += figure("Accuracy", percent_fine(summary.accuracy),
+                   known(summary.top_5_accuracy)
+                       ? fmt::format("{}; top 5: {}", evaluated, percent_fine(summary.top_5_accuracy))
+                       : evaluated);
   else if (summary.loss_is_evaluated)
     html += figure("Evaluation loss", compact(summary.loss), evaluated);
   else

@@ -150,7 +150,7 @@ void read_row(const json& row, RankRecord& rank) {
     const double reached = rank.steps.empty() ? 0 : rank.steps.back().step;
     const double given = number(row, "step");
     rank.evaluations.push_back({std::isnan(given) ? reached : given, number(row, "epoch"), number(row, "accuracy"),
-                                number(row, "loss"), sent_of(row)});
+                                number(row, "loss"), sent_of(row), number(row, "top_5_accuracy")});
   } else if (event == "end") {
     rank.end = end_of(row);
   } else if (row.contains("error")) {

@@ -65,6 +65,7 @@ struct SentGradient {
 struct Evaluation {
   double step = 0, epoch = kUnknown, accuracy = kUnknown, loss = kUnknown;
   std::vector<SentGradient> sent{};  ///< of codecs that select elements
+  double top_5_accuracy = kUnknown;
 };
 
 /// Seconds over `n` steps.

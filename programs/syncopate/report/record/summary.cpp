@@ -136,6 +136,7 @@ void outcome(const Run& run, Summary& summary) {
   if (evaluator != run.ranks.end()) {
     const Evaluation& last = evaluator->evaluations.back();
     summary.accuracy = last.accuracy;
+    summary.top_5_accuracy = last.top_5_accuracy;
     summary.loss = last.loss;
     if (!evaluator->steps.empty() && last.step < evaluator->steps.back().step) summary.evaluated_step = last.step;
   }

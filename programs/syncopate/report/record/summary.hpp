@@ -36,7 +36,7 @@ struct Summary {
   double loss = kUnknown;         ///< evaluated where that happened, else the training loss at the end (running mean)
   bool loss_is_evaluated = false;
   double evaluated_step = kUnknown;  ///< before the last evaluation, if more steps followed
-  double accuracy = kUnknown;
+  double accuracy = kUnknown, top_5_accuracy = kUnknown;
   Replicas replicas = Replicas::unknown;
   std::vector<RankSummary> ranks;
   std::vector<InputEpoch> input;   ///< sums over the ranks

@@ -199,9 +199,11 @@ class Recorder:
             file.writelines(json.dumps(row) + "\n" for row in trace.rows())
         self._unwritten = None
 
-    def evaluation(self, *, epoch: float, accuracy: float | None = None, loss: float | None = None) -> None:
+    def evaluation(self, *, epoch: float, accuracy: float | None = None, top_5_accuracy: float | None = None,
+                   loss: float | None = None) -> None:
         """Values of the held-out samples after `epoch` epochs, which may be a fraction. Called between steps: the next one begins here."""
-        values = {name: float(value) for name, value in (("accuracy", accuracy), ("loss", loss)) if value is not None}
+        given = {"accuracy": accuracy, "top_5_accuracy": top_5_accuracy, "loss": loss}
+        values = {name: float(value) for name, value in given.items() if value is not None}
         self._write({"event": "epoch", "epoch": epoch, "step": self._steps, **values})
         if self._tensorboard:
             for name, value in values.items():
