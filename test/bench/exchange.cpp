@@ -18,6 +18,14 @@ TEST(ExchangeLaw, CountsTheBytesOfAPort) {
   EXPECT_DOUBLE_EQ(port_bytes(kHier, kPlace, IndexLaw::pairs), 3 * 10'000 * 8.0) << "both ranks send half of it";
 }
 
+TEST(ExchangeLaw, CountsTheBytesOfAnotherAlgorithmInItsPlans) {
+  const ExchangeSubject tree{"allreduce", "none", "double_binary_tree"}, mst{"allreduce", "none", "mst"};
+  constexpr ExchangePlace two{.hosts = 2, .ranks_per_host = 1, .elements = 1'000'000};
+  EXPECT_DOUBLE_EQ(port_bytes(tree, two, IndexLaw::coded), 4e6) << "half of it up, half of it down";
+  EXPECT_DOUBLE_EQ(port_bytes(mst, {4, 2, 1'000'000}, IndexLaw::coded), 2 * 4e6) << "the root sends to two hosts";
+  EXPECT_GE(port_bytes(tree, kPlace, IndexLaw::coded), port_bytes(kTorus, kPlace, IndexLaw::coded));
+}
+
 TEST(ExchangeLaw, CodedIndicesAreThoseThatOursTake) {
   EXPECT_NEAR(index_bits(0.001, IndexLaw::coded), 11.50, 0.01) << "measured by bench codec";
   EXPECT_NEAR(index_bits(0.01, IndexLaw::coded), 8.11, 0.01);

@@ -65,6 +65,37 @@ TEST_P(BenchOver, MeasuresEveryAlgorithmOfACollectiveAndAuto) {
   }
 }
 
+TEST(Bench, MeasuresPipelinesWithEachNumberOfBlocks) {
+  const std::vector<std::string> place{"--ranks", "3", "--transport", "inproc", "--memory", "own", "--bytes", "4000"};
+  const auto with = [&](const std::string& algorithms, const std::string& blocks) {
+    std::vector<std::string> words = place;
+    words.insert(words.end(), {"--algorithm", algorithms, "--blocks", blocks});
+    return syncopate(bench("broadcast", words));
+  };
+  const Ended ended = with("linear_pipeline,mst", "0,2,64");
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  std::vector<std::string> algorithms;
+  for (const auto& row : rows_of(ended)) {
+    expect_complete(row);
+    algorithms.push_back(row.at("algorithm"));
+  }
+  EXPECT_EQ(algorithms,
+            (std::vector<std::string>{"linear_pipeline", "linear_pipeline:2", "linear_pipeline:64", "mst"}));
+  const Ended none = with("mst", "2");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.error.find("none of the algorithms mst has blocks"), std::string::npos) << none.error;
+  EXPECT_EQ(with("linear_pipeline", "65537").code, 2);
+}
+
+TEST(Bench, MeasuresTheProduct) {
+  for (const char* dtype : {"f32", "bf16", "u8"}) {
+    const Ended ended = syncopate(bench("allreduce", {"--ranks", "5", "--transport", "inproc", "--memory", "own",
+                                                      "--bytes", "4000", "--dtype", dtype, "--op", "product"}));
+    ASSERT_EQ(ended.code, 0) << ended.error;
+    expect_complete(rows_of(ended).at(0));
+  }
+}
+
 TEST(Bench, RefusesAnAllToAllWithoutEqualParts) {
   const Ended ended = syncopate(bench("alltoall", {"--ranks", "3", "--bytes", "1000"}));
   EXPECT_EQ(ended.code, 2);
@@ -217,6 +248,8 @@ TEST(BenchExchange, NamesWhatIsWrong) {
       {{"--lab", "none"}, "allowed: a rate"},
       {{"--lab", "1gbit", "--density", "2"}, "--density '2'"},
       {{"--lab", "1gbit", "--density", ","}, "--density names none"},
+      {{"--lab", "1gbit", "--codec", "int8"}, "codec 'int8' is unknown"},
+      {{"--lab", "1gbit", "--algorithm", "rings"}, "did you mean 'ring'?"},
       {{"--lab", "1gbit", "--elements", "3"}, "--elements 3"},
       {{"--lab", "1gbit", "--hosts", "1"}, "allowed: 2 to 64"},
       {{"--lab", "1gbit", "--hosts", "64", "--ranks-per-host", "64"}, "at most 128 ranks"},

@@ -225,10 +225,11 @@ TEST_F(Lab, RanksOfOneHostShareMemoryAndThePort) {
 
 TEST_F(Lab, MeasuresExchangesBesideTheirLaws) {
   const Ended ended = syncopate({"bench", "exchange", "--json", "--lab", "100mbit", "--elements", "40K", "--density",
-                                 "0.05", "--rounds", "1", "--steps", "2"});
+                                 "0.05", "--rounds", "1", "--steps", "2", "--codec", "topk,mstopk", "--algorithm",
+                                 "ring,torus_2d,double_binary_tree"});
   ASSERT_EQ(ended.code, 0) << ended.error;
   const auto lines = lines_of(ended.output);
-  ASSERT_EQ(lines.size(), 4U) << ended.output;
+  ASSERT_EQ(lines.size(), 7U) << ended.output;
   for (const std::string& line : lines) {
     const auto row = nlohmann::json::parse(line);
     for (const char* key : {"exchange", "codec", "algorithm", "hosts", "ranks", "elements", "density", "seconds",
@@ -238,8 +239,10 @@ TEST_F(Lab, MeasuresExchangesBesideTheirLaws) {
     EXPECT_EQ(row.at("correct"), true) << line;
     EXPECT_GT(row.at("wire_bytes").get<double>(), 0);
   }
-  EXPECT_EQ(nlohmann::json::parse(lines[3]).at("exchange"), "hierarchical");
-  EXPECT_EQ(nlohmann::json::parse(lines[3]).at("codec"), "topk:0.05");
+  EXPECT_EQ(nlohmann::json::parse(lines[2]).at("algorithm"), "double_binary_tree");
+  EXPECT_EQ(nlohmann::json::parse(lines[4]).at("codec"), "topk:0.05");
+  EXPECT_EQ(nlohmann::json::parse(lines[6]).at("exchange"), "hierarchical");
+  EXPECT_EQ(nlohmann::json::parse(lines[6]).at("codec"), "mstopk:0.05");
 }
 
 }  // namespace

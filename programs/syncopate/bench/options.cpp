@@ -40,6 +40,34 @@ std::vector<std::string> offering(Collective collective, int ranks) {
   return names;
 }
 
+/// Every algorithm with each of the numbers of blocks; one that has no blocks, and 0, by its name alone.
+std::vector<std::string> with_blocks(const std::vector<std::string>& names, const Request& request, const Task& task) {
+  if (request.blocks.empty()) return names;
+  const std::vector<std::string> numbers = parts_of(request.blocks);
+  require(!numbers.empty(), "--blocks is empty; give numbers such as 0,16,64");
+  std::vector<std::string> tuned;
+  for (const std::string& name : names) {
+    const auto plans = [&](std::uint32_t blocks) {
+      return plan_collective({.collective = task.collective,
+                              .algorithm = name,
+                              .ranks = task.ranks,
+                              .root = task.root,
+                              .tuning = {.blocks = blocks}});
+    };
+    const bool has_blocks = name != "auto" && plans(2) != plans(3);
+    for (const std::string& number : numbers) {
+      const std::string entry = has_blocks && number != "0" ? name + ":" + number : name;
+      if (has_blocks) (void)plans(tuned_algorithm(entry).tuning.blocks);  // throws Misuse for too many
+      if (std::ranges::find(tuned, entry) == tuned.end()) tuned.push_back(entry);
+    }
+  }
+  const bool any =
+      std::ranges::any_of(tuned, [](const std::string& entry) { return entry.find(':') != std::string::npos; });
+  require(any || request.blocks == "0", "--blocks {}, and none of the algorithms {} has blocks", request.blocks,
+          fmt::join(names, ", "));
+  return tuned;
+}
+
 std::vector<std::string> algorithms_of(const Request& request, const Task& task) {
   std::vector<std::string> names;
   for (const std::string& part : parts_of(request.algorithms)) {
@@ -51,7 +79,7 @@ std::vector<std::string> algorithms_of(const Request& request, const Task& task)
           fmt::join(offering(task.collective, task.ranks), ", "));
   for (const std::string& name : names)  // throws Misuse for what does not exist or does not offer it
     (void)plan_collective({.collective = task.collective, .algorithm = name, .ranks = task.ranks, .root = task.root});
-  return names;
+  return with_blocks(names, request, task);
 }
 
 std::vector<std::uint64_t> sizes_of(const Request& request, const Task& task) {
@@ -160,6 +188,12 @@ Task task_of(const Request& request, int job_ranks) {
   return task;
 }
 
+TunedAlgorithm tuned_algorithm(const std::string& entry) {
+  const std::size_t colon = entry.find(':');
+  if (colon == std::string::npos) return {entry, {}};
+  return {entry.substr(0, colon), {.blocks = static_cast<std::uint32_t>(std::stoul(entry.substr(colon + 1)))}};
+}
+
 std::optional<TransportChoice> transport_choice(const std::string& name) {
   return name.empty() ? std::nullopt : std::optional(transport_named(name));
 }
@@ -182,6 +216,9 @@ void declare(CLI::App& app, Request& request) {
       ->capture_default_str();
   app.add_option("--algorithm", request.algorithms, "Ours: names from `syncopate info`, auto, all")
       ->capture_default_str();
+  app.add_option("--blocks", request.blocks,
+                 "Ours: numbers of pipeline blocks, for each algorithm that has them; 0: its own choice (default)")
+      ->check(list_of(between(0, 65536)));
   app.add_option("--contenders", request.contenders,
                  fmt::format("{}; or all that are installed", fmt::join(contender_names(), ", ")))
       ->capture_default_str();

@@ -20,6 +20,7 @@ struct Request {
   std::string rate;
   std::string bytes = "4KiB,256KiB,1MiB,16MiB";
   std::string algorithms = "auto";
+  std::string blocks;  ///< numbers of pipeline blocks; empty: the algorithms' own choice
   std::string contenders = "ours";
   std::string transport;
   std::string memory;
@@ -38,7 +39,7 @@ struct Task {
   int ranks_per_host = 1;               ///< of the lab
   double bits_per_s = 0;                ///< of one host's port; 0: not known
   std::vector<std::uint64_t> bytes;     ///< of the full vector, in the order given
-  std::vector<std::string> algorithms;  ///< ours
+  std::vector<std::string> algorithms;  ///< ours: "ring", or with a number of blocks "linear_pipeline:64"
   std::vector<std::string> contenders;  ///< "ours", "gloo", ...; "all" where `all_contenders`
   bool all_contenders = false;
   std::string transport;
@@ -53,6 +54,13 @@ struct Task {
 
 /// Throws Misuse naming the allowed values. `job_ranks` is the size of the surrounding job, 0 outside one.
 [[nodiscard]] Task task_of(const Request& request, int job_ranks);
+
+/// Algorithm and tuning of an entry of Task::algorithms.
+struct TunedAlgorithm {
+  std::string name;
+  Tuning tuning;
+};
+[[nodiscard]] TunedAlgorithm tuned_algorithm(const std::string& entry);
 
 /// The choice of that name; empty for no name: the environment has it.
 [[nodiscard]] std::optional<TransportChoice> transport_choice(const std::string& name);

@@ -31,7 +31,13 @@ std::shared_ptr<T[]> vector_of(Group& group, const Job& job, std::size_t element
 template <class T>
 Call call_for(Group& group, const Job& job, const std::string& algorithm, std::span<T> data) {
   const Buffer buffer(data.data(), data.size(), dtype_named(job.dtype));
-  const CollectiveOptions options{.op = reduce_op_named(job.op), .root = job.root, .algorithm = algorithm, .name = {}};
+  const TunedAlgorithm by = tuned_algorithm(algorithm);
+  const CollectiveOptions options{.op = reduce_op_named(job.op),
+                                  .root = job.root,
+                                  .algorithm = by.name,
+                                  .name = {},
+                                  .tuning = by.tuning,
+                                  .scope = Scope::group};
   const VectorPart whole{0, 0, data.size()};
   const VectorPart own =
       contender::even_part(data.size(), static_cast<std::size_t>(job.size), static_cast<std::size_t>(job.rank));

@@ -15,11 +15,15 @@
 #include "launch/launch.hpp"
 #include "progress.hpp"
 #include "syncopate/error.hpp"
+#include "syncopate/plan.hpp"
+#include "syncopate/tooling/names.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::bench {
 
 namespace {
+
+constexpr std::string_view kCodecs[] = {"topk", "mstopk"};  // select as many elements as the density states
 
 double density_of(const std::string& text) {
   double density = 0;
@@ -37,6 +41,8 @@ std::vector<std::string> worker_words(const ExchangeRequest& request, const std:
           fmt::format("--ranks-per-host={}", request.ranks_per_host),
           "--lab=" + request.lab,
           "--elements=" + request.elements,
+          "--algorithm=" + request.algorithms,
+          "--codec=" + request.codecs,
           "--density=" + request.densities,
           fmt::format("--steps={}", request.steps)};
 }
@@ -92,7 +98,11 @@ void declare(CLI::App& app, ExchangeRequest& request) {
       ->type_name("COUNT")
       ->check(element_count())
       ->capture_default_str();
-  app.add_option("--density", request.densities, "densities of top-k, comma-separated")->capture_default_str();
+  app.add_option("--algorithm", request.algorithms,
+                 "of the dense all-reduces, comma-separated, as ring,torus_2d,double_binary_tree")
+      ->capture_default_str();
+  app.add_option("--codec", request.codecs, "topk, mstopk")->capture_default_str();
+  app.add_option("--density", request.densities, "densities of the codecs, comma-separated")->capture_default_str();
   app.add_option("--rounds", request.rounds, "turns of every exchange, each with ports that are not shaped and shaped")
       ->check(between(1, 1000))
       ->capture_default_str();
@@ -112,12 +122,21 @@ ExchangePlace place_of(const ExchangeRequest& request) {
 }
 
 std::vector<ExchangeSubject> subjects_of(const ExchangeRequest& request) {
-  std::vector<ExchangeSubject> subjects{{"allreduce", "none", "ring"}, {"allreduce", "none", "torus_2d"}};
-  const std::vector<std::string> densities = parts_of(request.densities);
+  std::vector<ExchangeSubject> subjects;
+  for (const std::string& algorithm : parts_of(request.algorithms)) {
+    // Throws Misuse for what does not exist or offers no all-reduce.
+    (void)plan_collective({.algorithm = algorithm, .ranks = request.hosts * request.ranks_per_host});
+    subjects.push_back({"allreduce", "none", algorithm});
+  }
+  const std::vector<std::string> densities = parts_of(request.densities), codecs = parts_of(request.codecs);
+  if (codecs.empty()) throw Misuse("--codec names none; allowed: topk, mstopk");
+  for (const std::string& codec : codecs)
+    if (std::ranges::find(kCodecs, codec) == std::end(kCodecs)) throw Misuse(unknown_name("codec", codec, kCodecs));
   if (densities.empty()) throw Misuse("--density names none; allowed: numbers above 0, at most 1");
   for (const std::string& text : densities)
-    for (const char* exchange : {"allreduce", "hierarchical"})
-      subjects.push_back({exchange, "topk:" + text, "ring", density_of(text)});
+    for (const std::string& codec : codecs)
+      for (const char* exchange : {"allreduce", "hierarchical"})
+        subjects.push_back({exchange, codec + ":" + text, "ring", density_of(text)});
   return subjects;
 }
 

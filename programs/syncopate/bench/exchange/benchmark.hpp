@@ -14,6 +14,8 @@ struct ExchangeRequest {
   int ranks_per_host = 2;
   std::string lab;  ///< rate of a host's port
   std::string elements = "25Mi";
+  std::string algorithms = "ring,torus_2d";  ///< of the dense all-reduces
+  std::string codecs = "topk";               ///< of topk and mstopk
   std::string densities = "0.001,0.01";
   int rounds = 2;
   int steps = 2;  ///< timed, of every exchange and round
@@ -23,7 +25,7 @@ void declare(CLI::App& app, ExchangeRequest& request);
 
 /// Throws Misuse for what cannot be measured.
 [[nodiscard]] ExchangePlace place_of(const ExchangeRequest& request);
-/// Dense by ring and by torus; then of every density NaiveAG and HiTopKComm.
+/// Dense by every algorithm; then of every density and codec NaiveAG and HiTopKComm.
 [[nodiscard]] std::vector<ExchangeSubject> subjects_of(const ExchangeRequest& request);
 
 /// Starts the ranks, in each round with ports that are not shaped and with shaped ones; the exit code.

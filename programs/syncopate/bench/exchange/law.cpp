@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
+
+#include "syncopate/plan.hpp"
 
 namespace syncopate::tools::bench {
 
@@ -12,6 +15,20 @@ constexpr double kValueBytes = 4;
 
 /// Bytes that each of `parts` participants sends in an all-reduce.
 double dense_bytes(int parts, double elements) { return 2.0 * (parts - 1) / parts * kValueBytes * elements; }
+
+/// The bytes of the host that sends the most, by the plans of its ranks.
+double planned_bytes(const ExchangeSubject& subject, const ExchangePlace& place) {
+  const auto per_host = static_cast<std::uint32_t>(place.ranks_per_host);
+  const std::uint64_t bytes = place.elements * static_cast<std::uint64_t>(kValueBytes);
+  const std::vector<Plan> plans = plan_collective(
+      {.algorithm = subject.algorithm, .ranks = place.ranks(), .bytes = bytes, .ranks_per_host = per_host});
+  std::vector<double> of_host(static_cast<std::size_t>(place.hosts));
+  for (std::uint32_t rank = 0; rank < plans.size(); ++rank)
+    for (const PlanStep& step : plans[rank].steps)
+      if (step.act == Act::send && step.peer / per_host != rank / per_host)
+        of_host[rank / per_host] += static_cast<double>(bytes) * step.chunk_count / plans[rank].chunks;
+  return *std::ranges::max_element(of_host);
+}
 
 }  // namespace
 
@@ -30,6 +47,8 @@ double packet_bytes(double density, double elements, IndexLaw law) {
 double port_bytes(const ExchangeSubject& subject, const ExchangePlace& place, IndexLaw law) {
   const double elements = static_cast<double>(place.elements), n = place.ranks_per_host;
   const bool flat = subject.exchange != "hierarchical";
+  if (subject.dense() && subject.algorithm != "ring" && subject.algorithm != "torus_2d")
+    return planned_bytes(subject, place);
   if (subject.dense()) return dense_bytes(subject.algorithm == "ring" ? place.ranks() : place.hosts, elements);
   const double bytes = flat ? (place.ranks() - 1) * packet_bytes(subject.density, elements, law)
                             : n * (place.hosts - 1) * packet_bytes(subject.density, elements / n, law);

@@ -34,6 +34,7 @@ enum class IndexLaw : unsigned char {
 ///
 ///   ring, dense                  2 (N-1)/N 4d        one edge of the ring leaves a host
 ///   torus_2d, dense              2 (m-1)/m 4d        n columns with d/n each
+///   another algorithm, dense                         of the host whose ranks' plans send most to other hosts
 ///   top-k, all-gather by a ring  (N-1) P(d)          NaiveAG
 ///   top-k, hierarchical          n (m-1) P(d/n)      HiTopKComm
 ///
