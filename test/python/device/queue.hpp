@@ -43,13 +43,13 @@ class Queue {
     changed_.notify_all();
   }
   // Returns when the tasks that were put until now have ended.
-  void drain() {
+  void await() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this, until = put_] { return done_ >= until; });
   }
-  // Settles, and throws the exception of a task.
+  // Waits, and throws the exception of a task.
   void drain() {
-    drain();
+    await();
     const std::lock_guard lock(mutex_);
     if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
   }

@@ -22,7 +22,7 @@ void emu_copy_rate(double bytes_per_s) { device::settings.copy_bytes_per_s = byt
 // Seeds the generators of all devices when these have carried out what they were given.
 void emu_manual_seed(uint64_t seed) {
   for (int device = 0; device < device::kDevices; ++device) {
-    for (int64_t id = 0; id <= device::kStreams; ++id) device::queue(device, id).drain();
+    for (int64_t id = 0; id <= device::kStreams; ++id) device::queue(device, id).await();
     const std::lock_guard lock(device::generator(device).mutex());
     device::generator(device).set_current_seed(seed);
   }
