@@ -12,7 +12,7 @@ import prose
 import shelves
 import sizes
 import tidy
-from base.changed import MOST_COMMITS, since_full_run
+from base.changed import MOST_COMMITS, since_full_run, with_includers
 from base.clean import Clean
 from base.functions import functions
 from base.small_tree import Tree
@@ -193,6 +193,10 @@ class Changed(Tree):
         self.assertEqual((all_but_d, []), self.reached())
         self.commit()
         self.assertEqual((all_but_d, []), self.reached())
+
+    def test_the_nearest_includers_are_reached_first(self):
+        a, b, c = (Path(f"src/base/{name}") for name in ("a.hpp", "b.hpp", "c.cpp"))
+        self.assertEqual([{a}, {a, b}, {a, b, c}], [with_includers(self.root, {a}, most) for most in range(3)])
 
     def test_changed_rules_reach_all_files(self):
         self.write(".clang-tidy", "Checks: x\n")

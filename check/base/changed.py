@@ -1,4 +1,4 @@
-"""The files that the slow checks look at: those that have changed since their last full run, and what includes them."""
+"""The files that the slow checks look at: those that have changed since their last full run, and the nearest of those that include them."""
 
 import subprocess
 from collections import defaultdict
@@ -8,6 +8,7 @@ from base.tree import CODE_FOLDERS, CPP, Finding, files, includes
 
 BASE = Path("check/tidy-base")  # the commit of the last full run, which `scripts/soak --checks` makes
 MOST_COMMITS = 300  # since then
+MOST_INCLUDERS = 60  # of the changed files: a header that all include would make each run a full one
 # Folders that includes of the project are relative to, next to that of the file itself.
 INCLUDED_FROM = ("include", "src", "programs", "programs/syncopate", "test", "bench", "bind")
 
@@ -17,21 +18,19 @@ def _git(root, *arguments):
     return done.stdout.split("\n")[:-1] if done.returncode == 0 else None
 
 
-def with_includers(root, changed):
-    """These files, and all that include one of them, directly or not."""
+def with_includers(root, changed, most=MOST_INCLUDERS):
+    """These files, and those that include one of them, directly or not: the nearest ones."""
     present = files(root, *CODE_FOLDERS, suffixes=CPP)
     includers = defaultdict(set)
     for path in present:
         for _, _, target in includes((root / path).read_text(errors="replace")):
             for folder in (path.parent, *map(Path, INCLUDED_FROM)):
                 includers[folder / target].add(path)
-    reached, left = set(), list(changed)
-    while left:
-        path = left.pop()
-        if path not in reached:
-            reached.add(path)
-            left += includers[path]
-    return reached
+    reached, ring = dict.fromkeys(sorted(changed)), changed
+    while ring:
+        ring = {includer for path in ring for includer in includers[path]} - reached.keys()
+        reached |= dict.fromkeys(sorted(ring))
+    return set(list(reached)[:len(changed) + most])
 
 
 def since_full_run(root, rules):

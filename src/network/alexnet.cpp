@@ -1,5 +1,4 @@
-// AlexNet as Caffe has it: its second, fourth and fifth convolution in two groups. Also with a first layer for images
-// of 32 x 32.
+// AlexNet as Caffe has it, with convolutions in two groups; also with a first layer for images of 32 x 32.
 #include "network/architecture.hpp"
 
 namespace syncopate::network {

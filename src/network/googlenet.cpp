@@ -1,5 +1,4 @@
-// GoogLeNet with and without the two classifiers used only in training: biases, no batch normalisation. Also with a
-// first layer for images of 32 x 32.
+// GoogLeNet with and without the two classifiers of training; also with a first layer for images of 32 x 32.
 #include "network/architecture.hpp"
 
 namespace syncopate::network {

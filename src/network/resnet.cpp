@@ -1,5 +1,4 @@
-// Residual networks: ResNet-20 and ResNet-110 for images of 32 x 32, ResNet-50 and ResNet-101 with bottleneck blocks
-// (v1.5).
+// Residual networks: ResNet-20 and ResNet-110 for 32 x 32, ResNet-50 and ResNet-101 (v1.5) with bottleneck blocks.
 #include <array>
 
 #include "network/architecture.hpp"

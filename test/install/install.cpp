@@ -65,8 +65,8 @@ TEST(Install, AnotherProjectFindsLinksAndRunsThePackage) {
   expect_success(cmake + " --build " + (folder / "build"));
   expect_output(folder / "build/example_allreduce", "rank 0 of 1: average 0\n");
   expect_output(folder / "build/example_synchronizer", "rank 3 of 4: y = 3.0000 x + -1.0000\n");
-  expect_output(folder / "build/example_own_codec", "rank 3 of 4: 1 buckets, weights 1.5\n");
-  expect_output(folder / "build/example_own_rule", "rank 3 of 4: 1 buckets, weights 1.5\n");
+  expect_output(folder / "build/example_own_codec", "rank 3 of 4: 2 buckets, weights 1.5\n");
+  expect_output(folder / "build/example_own_rule", "rank 3 of 4: 2 buckets, weights 1.5\n");
   expect_output(folder / "build/example_own_policy", "rank 3 of 4: 2 buckets, weights 1.5\n");
   if (HAS_SERVER) {
     expect_output(folder / "build/example_own_placement", "server 0 keeps 144 bytes\nserver 1 keeps 296 bytes\n");

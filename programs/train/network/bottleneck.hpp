@@ -1,5 +1,4 @@
-// Residual networks of bottleneck blocks for photographs (He, Zhang, Ren, Sun 2016, table 1), version 1.5: strides in
-// the 3x3.
+// Residual networks of bottleneck blocks, version 1.5: strides in the 3x3 (He, Zhang, Ren, Sun 2016, table 1).
 #pragma once
 
 #include <array>
