@@ -324,6 +324,7 @@ MISTAKES_OF_UPDATES = {kind: {
     "the forward pass does not wait for the copy up": (weights, "Copies", NoWaitAfter, {"copy_us": 10_000}),
 } for kind in ("alone", "sharded", "served")}
 MISTAKES_OF_UPDATES["sharded"]["memory of the device is freed during its copy"] = (copies, "Lane", Freed, {"copy_us": 10_000})
+MISTAKES_OF_UPDATES["served"]["weights replace those that a stream reads"] = (weights, "Copies", NoWaitUp, {"operator_us": 20_000})
 MISTAKES_OF_UPDATES["served"]["the worker changes weights while they are copied up"] = (
     syncopate.torch.server.optimizer, "StagedTables", NoWaitForUp, {"copy_us": 10_000})
 

@@ -120,8 +120,9 @@ class StagedTables:
         self._worker.update(i, crossing.host, rate)
 
     def clock(self, rate: float) -> None:
-        """As the worker's, when all gradients have arrived."""
+        """As the worker's, when all gradients have arrived. Weights come up after what the devices have been given by now."""
         self._land()
+        self._copies.follow()  # `land` does so only in a step that had gradients
         self._worker.clock(rate)
 
     def sync(self, i: int) -> None:
