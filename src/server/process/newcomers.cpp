@@ -32,7 +32,7 @@ std::optional<std::uint64_t> Newcomers::offer(const std::shared_ptr<Newcomer>& n
 
 bool Newcomers::admit(Newcomer& newcomer) {
   if (!newcomer.stream) return false;
-  newcomer.life = slots_.take_free(newcomer.worker, newcomer.stream, newcomer.first.version);
+  newcomer.life = slots_.take(newcomer.worker, newcomer.stream, newcomer.first.version);
   if (!newcomer.life) return false;
   newcomer.stream.reset();
   slots_.expect(newcomer.worker, -1);

@@ -29,7 +29,8 @@ ReplicaLink::Phase ReplicaLink::phase() const {
   return state_.with([](const State& state) { return state.phase; });
 }
 
-/// Nothing is forwarded from `pause` to the keeper's answer, because `forward` sends only while the replica follows.
+/// After `pause` the tables forward nothing until `ServerTables::follow`: a record that another thread forwarded before
+/// it would overtake those that the keeper lacks.
 void ReplicaLink::turn() {
   std::vector<std::shared_ptr<streams::Stream>> retired;
   bool is_due = false;

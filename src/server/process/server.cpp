@@ -48,7 +48,7 @@ ServerShell::Options shell_options(const ServerOptions& options) {
           .process = drawn_process(),
           .log = options.log,
           .catalogue = options.catalogue,
-          .keeper = options.replicas > 0 ? keeper_of(options).address : std::string()};
+          .keeper_address = options.replicas > 0 ? keeper_of(options).address : std::string()};
 }
 
 void require_allowed(const ServerOptions& options) {

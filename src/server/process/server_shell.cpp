@@ -21,20 +21,20 @@ Message refusal_of(const Error& error) {
 
 }  // namespace
 
-ServerShell::ServerShell(Options options, ReplicaLink::Dialler dial, std::shared_ptr<const base::Clock> clock)
+ServerShell::ServerShell(Options options, ReplicaLink::Dialler dial, const std::shared_ptr<const base::Clock>& clock)
     : options_(std::move(options)),
-      clock_(std::move(clock)),
       tables_(
           options_.index, options_.memory_bytes, [this](Outgoing outgoing) { slots_.send(std::move(outgoing)); },
-          to_replica(), options_.catalogue, clock_),
-      slots_(options_.patience, clock_),
-      newcomers_(slots_, options_.losing, clock_) {
+          to_replica(), options_.catalogue, clock),
+      slots_(options_.patience, clock),
+      newcomers_(slots_, options_.losing, clock) {
   if (!has_replica()) return;
-  keeper_.emplace(server_before(), options_.memory_bytes, options_.losing, options_.log, options_.catalogue, clock_);
-  link_.emplace(std::move(dial), ReplicaLink::Ends{options_.index, options_.keeper, options_.process}, options_.log,
-                clock_, tables_,
-                ReplicaLink::Events{.joined = [this] { open(); },
-                                    .failed = [this](std::exception_ptr why) { slots_.fail(std::move(why)); }});
+  replica_keeper_.emplace(server_before(), options_.memory_bytes, options_.losing, options_.log, options_.catalogue,
+                          clock);
+  replica_link_.emplace(std::move(dial), ReplicaLink::Ends{options_.index, options_.keeper_address, options_.process},
+                        options_.log, clock, tables_,
+                        ReplicaLink::Events{.joined = [this] { open(); },
+                                            .failed = [this](std::exception_ptr why) { slots_.fail(std::move(why)); }});
 }
 
 void ServerShell::begin() {
@@ -45,23 +45,23 @@ void ServerShell::turn() {
   try {
     for (const std::size_t worker : slots_.due(workers())) leave(worker);
     seat_newcomers();
-    if (link_) link_->turn();
-    if (keeper_ && is_whole_) keeper_->turn();
+    if (replica_link_) replica_link_->turn();
+    if (replica_keeper_ && is_whole_) replica_keeper_->turn();
   } catch (const std::exception& error) {
     if (std::exchange(is_whole_, false)) fail(error);
   }
 }
 
 void ServerShell::end() {
-  if (link_) link_->end();
-  if (keeper_) keeper_->end();
+  if (replica_link_) replica_link_->end();
+  if (replica_keeper_) replica_keeper_->end();
 }
 
 ServerStatus ServerShell::status() const {
   ServerStatus status;
   status.workers = workers();
   status.kept_bytes = tables_.kept_bytes();
-  if (keeper_) keeper_->count(status);
+  if (replica_keeper_) replica_keeper_->count(status);
   status.processor_seconds = processor_seconds();
   slots_.count(status);
   return status;
@@ -74,13 +74,14 @@ std::size_t ServerShell::workers() const {
 
 ServerTables::Forward ServerShell::to_replica() {
   if (!has_replica()) return nullptr;
-  return [this](const Record& record) { link_->forward(record); };
+  return [this](const Record& record) { replica_link_->forward(record); };
 }
 
 streams::StreamEvents ServerShell::accept(std::unique_ptr<streams::Stream> stream) {
   const streams::Identity peer = stream->peer();
   if (peer.role == Role::observer) return tell_status(std::move(stream));
-  if (keeper_ && peer.role == Role::server && peer.index == server_before()) return keeper_->accept(std::move(stream));
+  if (replica_keeper_ && peer.role == Role::server && peer.index == server_before())
+    return replica_keeper_->accept(std::move(stream));
   if (peer.role != Role::worker || peer.index >= kMostWorkers)
     return dismiss(std::move(stream), fmt::format("'{}' is neither a worker nor the replicated server; all "
                                                   "servers of a job take the same --servers and --replicas",

@@ -26,16 +26,16 @@ class ServerShell final {
     std::uint64_t process = 0;  ///< identifies this process; not 0
     syncopate::Log log{};
     Catalogue catalogue{};
-    /// The address of the next server, which keeps this one's replica; empty: there are no replicas.
-    std::string keeper{};
+    /// The address of the next server, which keeps the replica of this one; empty: there are no replicas.
+    std::string keeper_address{};
   };
   /// `dial` connects to the next server; `turn` calls it.
-  ServerShell(Options options, ReplicaLink::Dialler dial, std::shared_ptr<const base::Clock> clock);
+  ServerShell(Options options, ReplicaLink::Dialler dial, const std::shared_ptr<const base::Clock>& clock);
 
   /// The tables: before `begin` they may be restored.
   [[nodiscard]] ServerTables& tables() noexcept { return tables_; }
   /// That of the replica of the server before, if there are replicas.
-  [[nodiscard]] std::optional<ReplicaKeeper>& keeper() noexcept { return keeper_; }
+  [[nodiscard]] std::optional<ReplicaKeeper>& replica_keeper() noexcept { return replica_keeper_; }
 
   /// Before the first stream: serves workers, or with replicas will do so when the link to the replica has joined.
   void begin();
@@ -58,7 +58,7 @@ class ServerShell final {
 
  private:
   [[nodiscard]] std::size_t server_before() const { return (options_.index + options_.servers - 1) % options_.servers; }
-  [[nodiscard]] bool has_replica() const noexcept { return !options_.keeper.empty(); }
+  [[nodiscard]] bool has_replica() const noexcept { return !options_.keeper_address.empty(); }
   [[nodiscard]] std::size_t workers() const;
   [[nodiscard]] ServerTables::Forward to_replica();
   [[nodiscard]] streams::StreamEvents tell_status(std::unique_ptr<streams::Stream> stream);
@@ -74,14 +74,13 @@ class ServerShell final {
   void seat_newcomers();
 
   const Options options_;
-  const std::shared_ptr<const base::Clock> clock_;
   ServerTables tables_;
   base::Guarded<std::string> broken_;  ///< what a component of the catalogue threw; empty: nothing
   WorkerSlots slots_;
   Newcomers newcomers_;
-  std::optional<ReplicaKeeper> keeper_;  ///< of the previous server
-  std::optional<ReplicaLink> link_;      ///< to this server's replica
-  bool is_whole_ = true;                 ///< no turn has failed
+  std::optional<ReplicaKeeper> replica_keeper_;  ///< of the previous server
+  std::optional<ReplicaLink> replica_link_;      ///< to this server's replica
+  bool is_whole_ = true;                         ///< no turn has failed
 };
 
 }  // namespace syncopate::server

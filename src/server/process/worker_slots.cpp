@@ -10,20 +10,11 @@ namespace {
 constexpr std::chrono::milliseconds kBetweenTurns{50};
 }  // namespace
 
-std::uint64_t WorkerSlots::take(std::size_t worker, std::shared_ptr<streams::Stream> stream) {
-  const base::Lock lock(mutex_);
-  return occupy(slots_[worker], std::move(stream), 0);
-}
-
-std::optional<std::uint64_t> WorkerSlots::take_free(std::size_t worker, std::shared_ptr<streams::Stream> stream,
-                                                    std::uint64_t process) {
+std::optional<std::uint64_t> WorkerSlots::take(std::size_t worker, std::shared_ptr<streams::Stream> stream,
+                                               std::uint64_t process) {
   const base::Lock lock(mutex_);
   WorkerSlot& slot = slots_[worker];
   if (slot.stream && slot.process != process) return std::nullopt;
-  return occupy(slot, std::move(stream), process);
-}
-
-std::uint64_t WorkerSlots::occupy(WorkerSlot& slot, std::shared_ptr<streams::Stream> stream, std::uint64_t process) {
   if (slot.stream) {
     slot.stream->close("the worker has opened another stream");
     retired_.push_back(std::move(slot.stream));
@@ -73,11 +64,6 @@ void WorkerSlots::send(Outgoing outgoing) {
     sent_bytes_ += outgoing.message.body.bytes.size();
   }
   stream->send(outgoing.priority, head_of(outgoing.message), std::move(outgoing.message.body));
-}
-
-void WorkerSlots::cut_off(std::size_t worker, std::string_view why) {
-  const base::Lock lock(mutex_);
-  if (const WorkerSlot& slot = slots_[worker]; slot.stream) slot.stream->close(why);
 }
 
 std::uint64_t WorkerSlots::life_of(std::size_t worker) const {

@@ -25,11 +25,10 @@ class WorkerSlots final {
                        std::shared_ptr<const base::Clock> clock = std::make_shared<base::SteadyClock>())
       : patience_(patience), clock_(std::move(clock)) {}
 
-  /// Makes `stream` the worker's; cuts off its previous one. Returns the stream's number.
-  [[nodiscard]] std::uint64_t take(std::size_t worker, std::shared_ptr<streams::Stream> stream);
-  /// As `take`, if the worker is away or `process` already has its stream. Empty: another process has it.
-  [[nodiscard]] std::optional<std::uint64_t> take_free(std::size_t worker, std::shared_ptr<streams::Stream> stream,
-                                                       std::uint64_t process);
+  /// Makes `stream` the worker's, if it is away or `process` has its stream already, which is cut off. Returns the
+  /// stream's number. Empty: another process has the worker's stream.
+  [[nodiscard]] std::optional<std::uint64_t> take(std::size_t worker, std::shared_ptr<streams::Stream> stream,
+                                                  std::uint64_t process);
   /// Counts streams of that worker that have not taken its slot yet. A worker that never had its slot is not given up
   /// while there are any. Otherwise the patience restarts with the first one since the worker is away, and not with
   /// later ones: the process that replaces the worker may never take the slot.
@@ -41,7 +40,6 @@ class WorkerSlots final {
   [[nodiscard]] std::vector<std::pair<std::size_t, Message>> open();
   /// Sends on the worker's current stream; dropped if there is none.
   void send(Outgoing outgoing);
-  void cut_off(std::size_t worker, std::string_view why);
   [[nodiscard]] std::uint64_t life_of(std::size_t worker) const;
   /// The worker does not fit the job: sends it the refusal and closes its stream; later messages on it count as late.
   void turn_away(std::size_t worker, std::uint64_t life, const Message& refusal);
@@ -80,8 +78,6 @@ class WorkerSlots final {
     std::optional<Message> first{};  ///< arrived before `open`
   };
   void turn_away(WorkerSlot& slot, const Message& refusal) SYNCOPATE_REQUIRES(mutex_);
-  [[nodiscard]] std::uint64_t occupy(WorkerSlot& slot, std::shared_ptr<streams::Stream> stream, std::uint64_t process)
-      SYNCOPATE_REQUIRES(mutex_);
   [[nodiscard]] std::vector<std::size_t> overdue(std::size_t workers) SYNCOPATE_REQUIRES(mutex_);
   [[nodiscard]] bool have_all_ended(std::size_t workers) const SYNCOPATE_REQUIRES(mutex_);
 

@@ -167,7 +167,7 @@ void Job::check_end() {
     static_cast<void>(servers[s]->tables().hand_over([&](const Record& record) { keep(own, record); }));
     Images replicas_images;
     if (replicas > 0)
-      replicas_images = replica_of(*servers[(s + 1) % servers.size()]->shell.keeper(), servers[s]->process);
+      replicas_images = replica_of(*servers[(s + 1) % servers.size()]->shell.replica_keeper(), servers[s]->process);
     check_rows(*this, s, own);
     if (replicas > 0 && own.rows != replicas_images.rows)
       law(fmt::format("rows of server {} and of its replica differ", s));

@@ -35,7 +35,7 @@ ServerProcess::ServerProcess(Job& job, std::size_t index)
            .process = process,
            .log = machine.log(),
            .catalogue = job.setup.catalogue,
-           .keeper = job.replicas > 0 ? machine.address_of(keeper_of(job, index)) : std::string()},
+           .keeper_address = job.replicas > 0 ? machine.address_of(keeper_of(job, index)) : std::string()},
           [this, keeper = keeper_of(job, index)](streams::DialEvents events) {
             machine.dial(keeper, std::move(events));
           },
