@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+from functools import partial
 from unittest import mock
 
 import torch
@@ -288,6 +289,11 @@ def planted(classes):
     return stack
 
 
+def stores_of(store):
+    """Names of stores, for one process group after another."""
+    return (f"{store}-{number}" for number in itertools.count())
+
+
 @contextlib.contextmanager
 def own_group(rank, size, stores):
     """A process group of the block alone: ranks that end it at different operations leave nothing to the next one."""
@@ -298,18 +304,16 @@ def own_group(rank, size, stores):
         dist.destroy_process_group()
 
 
-def is_found(rank, size, stores, mistake, codec, wanted):
-    """Whether training with this mistake fails on a rank, or goes on to other weights than those of the CPU, in one of three attempts.
+def is_found(rank, size, stores, differs):
+    """Whether `differs()`, training with a mistake, fails on a rank, or is true there, in one of three attempts.
 
     On a busy machine an exchange can outlast the delay of a stream.
     """
-    classes, delays = mistake
     for _ in range(3):
-        differs = True
-        with contextlib.suppress(RuntimeError, syncopate.Error), own_group(rank, size, stores), planted(classes), late(**delays):
-            differs = not same(trained(DEVICE, codec=codec, steps=4), wanted)
+        found = torch.ones(1, device="cpu")
+        with contextlib.suppress(RuntimeError, syncopate.Error), own_group(rank, size, stores):
+            found.fill_(differs())
         with own_group(rank, size, stores):
-            found = torch.tensor(int(differs), device="cpu")
             dist.all_reduce(found, dist.ReduceOp.MAX)
         if found:
             return True
@@ -318,12 +322,16 @@ def is_found(rank, size, stores, mistake, codec, wanted):
 
 def undetected(rank, size, store):
     """Names of mistakes that no rank finds."""
-    stores = (f"{store}-{number}" for number in itertools.count())
-    missed = []
+    stores, missed = stores_of(store), []
     for codec, mistakes in (("none", MISTAKES), ("bf16", CAST_MISTAKES)):
         with own_group(rank, size, stores):
             wanted = trained("cpu", codec=codec, steps=4)
-        missed += [f"{codec}: {name}" for name, mistake in mistakes.items() if not is_found(rank, size, stores, mistake, codec, wanted)]
+
+        def differs(classes, delays, codec=codec, wanted=wanted):
+            with planted(classes), late(**delays):
+                return not same(trained(DEVICE, codec=codec, steps=4), wanted)
+
+        missed += [f"{codec}: {name}" for name, mistake in mistakes.items() if not is_found(rank, size, stores, partial(differs, *mistake))]
         with own_group(rank, size, stores), late(operator_us=2000, copy_us=5000):
             missed += [] if same(trained(DEVICE, codec=codec, steps=4), wanted) else [f"{codec}: nothing is planted, and the weights differ"]
     return missed

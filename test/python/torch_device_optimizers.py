@@ -8,9 +8,9 @@ from unittest import mock
 
 import torch
 import torch.distributed as dist
-from device.chosen import DEVICE, begin, late
+from device.chosen import DEVICE, begin, busy, late
 from torch import nn
-from torch_device import Freed, Model, NoWaitBefore, NoWaitFor, OneMemory, same
+from torch_device import Freed, Model, NoWaitBefore, NoWaitFor, OneMemory, is_found, own_group, same, stores_of
 
 import syncopate
 import syncopate.torch
@@ -138,7 +138,9 @@ def updated_by_the_library(device, *, kind, rule="momentum", steps=8, micro=1, p
     if kind == "served":
         for _ in range(2):  # a step without gradients follows at once
             optimizer.synchronize()
-            seen += [value.detach().clone() for value in net.parameters()]
+            if device == DEVICE:
+                busy(0.3)  # the answer to the next step comes before the weights are read
+            seen += [value.detach() * 1 for value in net.parameters()]
             optimizer.step()
         optimizer.finish()
     else:
@@ -275,37 +277,24 @@ MISTAKES = {
 }
 
 
-def is_found(mistake, train, wanted):
-    """Whether training with this mistake fails on a rank, or goes on to other weights than those of the CPU, in one of three attempts.
-
-    On a busy machine an exchange can outlast the delay of a stream.
-    """
-    place, replaced, planted, delays = mistake
-    for _ in range(3):
-        try:
-            with mock.patch.object(place, replaced, planted), late(**delays):
-                differs = not same(train(DEVICE), wanted)
-        except (RuntimeError, syncopate.Error):
-            differs = True
-        found = torch.tensor(int(differs), device="cpu")
-        dist.all_reduce(found, dist.ReduceOp.MAX)
-        if found:
-            return True
-    return False
+def differs(train, wanted, place, replaced, planted, delays):
+    """Whether training with this mistake goes on to other weights than those of the CPU."""
+    with mock.patch.object(place, replaced, planted), late(**delays):
+        return not same(train(DEVICE), wanted)
 
 
 def undetected(rank, size, store):
     """Names of mistakes that no rank finds."""
-    begin(rank, size, store)
+    stores = stores_of(store)
 
     def train(device):
         return trained(device, steps=4, reads=True)
 
-    wanted = train("cpu")
-    missed = [name for name, mistake in MISTAKES.items() if not is_found(mistake, train, wanted)]
-    with late(operator_us=2000, copy_us=5000):
+    with own_group(rank, size, stores):
+        wanted = train("cpu")
+    missed = [name for name, mistake in MISTAKES.items() if not is_found(rank, size, stores, partial(differs, train, wanted, *mistake))]
+    with own_group(rank, size, stores), late(operator_us=2000, copy_us=5000):
         missed += [] if same(train(DEVICE), wanted) else ["nothing is planted, and the weights differ"]
-    dist.destroy_process_group()
     return missed
 
 
@@ -331,13 +320,13 @@ MISTAKES_OF_UPDATES["served"]["the worker changes weights while they are copied 
 
 def undetected_of_updates(rank, size, store):
     """Names of mistakes that no rank finds."""
-    begin(rank, size, store)
-    missed = []
+    stores, missed = stores_of(store), []
     for kind, mistakes in MISTAKES_OF_UPDATES.items():
         train = partial(with_server, store, options={"kind": kind, "steps": 4})
-        wanted = train("cpu")
-        missed += [f"{kind}: {name}" for name, mistake in mistakes.items() if not is_found(mistake, train, wanted)]
-    dist.destroy_process_group()
+        with own_group(rank, size, stores):
+            wanted = train("cpu")
+        missed += [f"{kind}: {name}" for name, mistake in mistakes.items()
+                   if not is_found(rank, size, stores, partial(differs, train, wanted, *mistake))]
     return missed
 
 

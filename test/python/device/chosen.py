@@ -32,3 +32,9 @@ def late(operator_us=0, copy_us=0, rank=None):
     if rank is None:
         rank = dist.get_rank() if dist.is_initialized() else 0
     return emu.delays(operator_us, copy_us, seed=rank + 1) if DEVICE == "emu" else contextlib.nullcontext()
+
+
+def busy(seconds):
+    """The current stream of the pretended accelerator is busy for this time."""
+    if DEVICE == "emu":
+        emu.busy(seconds)

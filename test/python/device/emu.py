@@ -66,7 +66,7 @@ def _begin():
     for name in ("emu_operators", "emu_copies", "emu_host_waits"):
         getattr(library, name).restype = ctypes.c_long
     library.emu_bytes.restype = library.emu_random_state.restype = ctypes.c_size_t
-    library.emu_set_random_state.restype = library.emu_copy_rate.restype = None
+    library.emu_set_random_state.restype = library.emu_copy_rate.restype = library.emu_busy.restype = None
     library.emu_copy_rate.argtypes = [ctypes.c_double]
     return library
 
@@ -87,6 +87,11 @@ def delays(operator_us=0, copy_us=0, seed=1):
         for device in range(DEVICES):
             torch.accelerator.synchronize(device)
         _library.emu_delays(0, 0, seed)
+
+
+def busy(seconds):
+    """The current stream is busy for this time, as by torch.cuda._sleep."""
+    _library.emu_busy(round(seconds * 1e6))
 
 
 @contextlib.contextmanager

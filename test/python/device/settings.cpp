@@ -16,6 +16,13 @@ void emu_delays(int operator_us, int copy_us, unsigned seed) {
   device::settings.seed = seed;
 }
 
+// The current stream of the current device is busy for this time.
+void emu_busy(int us) {
+  device::current_queue(device::current_device).put([us] {
+    std::this_thread::sleep_for(std::chrono::microseconds(us));
+  });
+}
+
 // The rate of copies between host and device in each direction, in bytes per second; 0: no limit.
 void emu_copy_rate(double bytes_per_s) { device::settings.copy_bytes_per_s = bytes_per_s; }
 
