@@ -40,7 +40,7 @@ struct Setting {
 /// The members of SynchronizerOptions other than `coding` that every rank gives alike, in a fixed order.
 [[nodiscard]] std::span<const Setting<SynchronizerOptions>> exchange_settings();
 
-/// The members of SynchronizerOptions that determine its plan; rank 0's count.
+/// The members of SynchronizerOptions that determine its plan; those of rank 0 apply.
 [[nodiscard]] std::span<const Setting<SynchronizerOptions>> planning_settings();
 
 /// The members of WorkerOptions other than `coding` that every worker gives alike, in a fixed order.

@@ -125,7 +125,7 @@ constexpr const char* kSettingsPage =
     "Options of a Synchronizer, a Combiner and a TableWorker: members of their option structs in C++, keyword\n"
     "arguments in Python, where those of `feedback` are of a `syncopate.Feedback`. **coding**: of all three\n"
     "(`CodingOptions`), how gradients become packets. **exchange**: of a Synchronizer; a Combiner has the first two.\n"
-    "**plan**: of a Synchronizer; rank 0's count. **servers**: of a TableWorker. All but those of the plan are\n"
+    "**plan**: of a Synchronizer; rank 0's apply. **servers**: of a TableWorker. All but those of the plan are\n"
     "the same on every rank or worker: a difference is a Mismatch that names the setting and both values.\n"
     "`syncopate info --settings --markdown` prints this page.\n";
 
