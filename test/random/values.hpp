@@ -8,7 +8,7 @@
 namespace syncopate::test {
 
 /// Whole: small whole numbers, whose sums over a few ranks are exact in every type. Real: of floating-point types any
-/// number between -1 and 1. Factor: a half, one or two of either sign, whose products over a few ranks are exact.
+/// number between -1 and 1. Factor: a half, one or two of either sign, and one of the later ranks, whose products are exact.
 /// Integers take all their values under each.
 enum class Values : std::uint8_t { whole, real, factor };
 
