@@ -8,8 +8,8 @@
 namespace syncopate::test {
 
 /// Whole: small whole numbers, whose sums over a few ranks are exact in every type. Real: of floating-point types any
-/// number between -1 and 1. Factor: a half, one or two of either sign, and one of the later ranks, whose products are exact.
-/// Integers take all their values under each.
+/// number between -1 and 1. Factor: a half, one or two of either sign, of later ranks only one, so that products are
+/// exact. Integers take all their values under each.
 enum class Values : std::uint8_t { whole, real, factor };
 
 struct Inputs {

@@ -34,7 +34,7 @@ class Slots : public testing::Test {
   }
   Workers due_after(base::Duration time) {
     now_ += time;
-    return slots_.due(2);
+    return slots_.due(2).given_up;
   }
   [[nodiscard]] bool have_ended() {
     return slots_.wait_for_end(0ms, [] { return std::size_t{2}; });

@@ -5,11 +5,8 @@
 
 #include <array>
 #include <atomic>
-#include <optional>
 #include <thread>
 
-#include "server/process/links.hpp"
-#include "server/table/setup.hpp"
 #include "service/job.hpp"
 #include "transport/socket/socket.hpp"
 
@@ -34,7 +31,6 @@ class Cutter final {
   }
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] bool has_cut() const { return has_cut_; }
-  void cut() { is_cut_now_ = true; }  ///< the first connection breaks soon
 
  private:
   static bool is_due(const sockets::Descriptor& socket, short events, std::chrono::milliseconds time) {
@@ -44,10 +40,6 @@ class Cutter final {
   void forward(const std::stop_token& stop, const sockets::Descriptor& caller) {
     const sockets::Descriptor server = sockets::start_connection(sockets::Address::named(to_.substr(1)), {});
     while (!stop.stop_requested()) {
-      if (!has_cut_ && is_cut_now_) {
-        has_cut_ = true;
-        return;
-      }
       std::array<pollfd, 2> entries{pollfd{.fd = caller.number(), .events = POLLIN, .revents = 0},
                                     pollfd{.fd = server.number(), .events = POLLIN, .revents = 0}};
       if (::poll(entries.data(), entries.size(), 10) <= 0) continue;
@@ -76,7 +68,7 @@ class Cutter final {
 
   const std::string to_;
   std::size_t left_;  ///< bytes of the caller until the cut
-  std::atomic<bool> has_cut_ = false, is_cut_now_ = false;
+  std::atomic<bool> has_cut_ = false;
   std::string address_;
   sockets::Descriptor listener_;
   std::jthread thread_;
@@ -121,40 +113,6 @@ INSTANTIATE_TEST_SUITE_P(Servers, Cuts,
                          testing::Values(100, 500, 20'000, kTableBytes / 3, kTableBytes * 11 / 10,
                                          kTableBytes * 19 / 10),
                          [](const auto& tested) { return std::to_string(tested.index); });
-
-/// The stream breaks and is replaced while the first requests are sent: they are sent again, and not before all have
-/// been sent once.
-TEST(Links, RepeatTheFirstRequestsOnAStreamThatReplacesTheirs) {
-  const Servers servers(1);
-  server::Setup setup{.tables = {{"weights", 4}}, .workers = 1, .servers = 1, .optimizer = "sgd"};
-  WorkerOptions options = one_worker();
-  std::optional<Cutter> cutter(std::in_place, servers.addresses()[0], ~std::size_t{0});
-  options.servers = {cutter->address()};
-  options.log.level = LogLevel::off;
-  std::atomic<bool> has_begun = false, is_early = false;
-  std::atomic<int> repeated = 0;
-  server::Links links(options, [](std::size_t, const server::Message&) {});
-  static_cast<void>(links.introduce(setup));
-  links.open(
-      [&] {
-        cutter->cut();
-        while (links.statistics().reconnections == 0) std::this_thread::yield();
-        const std::uint64_t seen = links.arrivals();  // the answers on the first stream were counted before it was lost
-        const auto bound = std::chrono::steady_clock::now() + 100ms;  // the server's answer must not take effect here
-        while (links.arrivals() == seen && std::chrono::steady_clock::now() < bound) std::this_thread::yield();
-        EXPECT_EQ(links.arrivals(), seen);
-        has_begun = true;
-      },
-      [&](std::size_t) {
-        is_early = is_early || !has_begun;
-        ++repeated;
-      });
-  const auto deadline = std::chrono::steady_clock::now() + 20s;
-  while (repeated == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-  EXPECT_EQ(repeated, 1);
-  EXPECT_FALSE(is_early);
-  links.leave();
-}
 
 }  // namespace
 }  // namespace syncopate

@@ -91,7 +91,7 @@ class Keeper : public testing::Test {
   }
   void turn_after(base::Duration time) {
     now += time;
-    keeper.turn();
+    static_cast<void>(keeper.turn());
   }
   /// The tables of the healthy process are handed over to it.
   void expect_server(const Process& process) const {
@@ -110,12 +110,12 @@ class Keeper : public testing::Test {
       acting = std::async(std::launch::async, std::move(act));
       has_acted = acting.wait_for(10s) == std::future_status::ready;
     };
-    keeper.turn();
+    static_cast<void>(keeper.turn());
     return has_acted;
   }
 
   base::Time now{};
-  ReplicaKeeper keeper{0, kMemory, kBound, {.level = LogLevel::off}, {}, std::make_unique<test::SetClock>(now)};
+  ReplicaKeeper keeper{0, kMemory, kBound, {.level = LogLevel::off}, [] {}, {}, std::make_unique<test::SetClock>(now)};
   Process healthy{.number = 1}, other{.number = 2};
 };
 
@@ -186,7 +186,7 @@ TEST_F(Keeper, NamesTheServerAndTheCauseIfItCannotHandOver) {
   other.claim(keeper, RelayKind::claim_empty);
   other.received.at_first_record = [] { throw std::bad_alloc(); };
   try {
-    keeper.turn();
+    static_cast<void>(keeper.turn());
     FAIL() << "it handed over";
   } catch (const SystemFailure& error) {
     EXPECT_NE(std::string(error.what()).find("server 0 "), std::string::npos) << error.what();
@@ -232,7 +232,8 @@ TEST_F(Keeper, LetsTheServerReplaceItsOwnStreamWhileAnotherProcessWaits) {
 }
 
 TEST_F(Keeper, WithoutAReplicaPrefersTheProcessThatHasTables) {
-  ReplicaKeeper restarted{0, kMemory, kBound, {.level = LogLevel::off}, {}, std::make_unique<test::SetClock>(now)};
+  ReplicaKeeper restarted{
+      0, kMemory, kBound, {.level = LogLevel::off}, [] {}, {}, std::make_unique<test::SetClock>(now)};
   other.claim(restarted, RelayKind::claim_empty);
   EXPECT_TRUE(other.received.has(RelayKind::holds));
   healthy.claim(restarted, RelayKind::claim);

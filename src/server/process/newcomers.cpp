@@ -64,6 +64,7 @@ Newcomers::Due Newcomers::due() {
     const bool is_admitted = admit(*newcomer), is_late = !is_admitted && newcomer->deadline <= now;
     if (is_admitted) due.seated.push_back(newcomer);
     if (is_late) due.refused.push_back(newcomer);
+    if (!is_admitted && !is_late) due.next = std::min(due.next, newcomer->deadline);
     return is_admitted || is_late;
   });
   return due;

@@ -40,9 +40,9 @@ class Newcomers final {
   [[nodiscard]] std::optional<std::uint64_t> leave(Newcomer& newcomer);
 
   struct Due {
-    std::vector<std::shared_ptr<Newcomer>> seated, refused;  ///< since now; the caller refuses `refused`
+    std::vector<std::shared_ptr<Newcomer>> seated{}, refused{};  ///< since now; the caller refuses `refused`
+    base::Time next = base::kNever;                              ///< of the next one, if nothing happens before
   };
-  /// Call it repeatedly.
   [[nodiscard]] Due due();
 
  private:

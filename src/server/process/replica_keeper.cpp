@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "syncopate/error.hpp"
@@ -10,11 +11,13 @@
 namespace syncopate::server {
 
 ReplicaKeeper::ReplicaKeeper(std::size_t server, std::size_t memory_bytes, base::Duration bound, syncopate::Log log,
-                             const Catalogue& catalogue, std::shared_ptr<const base::Clock> clock)
+                             std::function<void()> due, const Catalogue& catalogue,
+                             std::shared_ptr<const base::Clock> clock)
     : server_(server),
       memory_bytes_(memory_bytes),
       bound_(bound),
       log_(std::move(log)),
+      due_(std::move(due)),
       catalogue_(catalogue),
       clock_(std::move(clock)),
       reader_(memory_bytes) {
@@ -70,6 +73,7 @@ void ReplicaKeeper::take_claim(std::uint64_t life, Claimant& claimant, const Rel
   claimant.is_waiting = !is_owner && claimant.is_empty && stream_;
   claimant.deadline = clock_->now() + bound_;
   if (!claimant.is_waiting) admit(life, claimants_.extract(life).mapped());
+  due_();
 }
 
 void ReplicaKeeper::admit(std::uint64_t life, Claimant claimant) {
@@ -96,8 +100,9 @@ void ReplicaKeeper::refuse(Claimant& claimant, RelayKind why) {
   claimant.stream->close({});
 }
 
-void ReplicaKeeper::consider_waiting() {
+base::Time ReplicaKeeper::consider_waiting() {
   const base::Time now = clock_->now();
+  base::Time next = base::kNever;
   for (auto at = claimants_.begin(); at != claimants_.end();) {
     const auto claimant = at++;
     if (!claimant->second.is_waiting) continue;
@@ -106,8 +111,11 @@ void ReplicaKeeper::consider_waiting() {
       admit(life, claimants_.extract(claimant).mapped());
     } else if (claimant->second.deadline <= now) {
       refuse(claimant->second, RelayKind::occupied);
+    } else {
+      next = std::min(next, claimant->second.deadline);
     }
   }
+  return next;
 }
 
 void ReplicaKeeper::tell(RelayKind kind, std::uint64_t number) const {
@@ -116,6 +124,7 @@ void ReplicaKeeper::tell(RelayKind kind, std::uint64_t number) const {
 
 void ReplicaKeeper::lose(std::uint64_t life, const streams::Ending& ending) {
   const base::Lock lock(mutex_);
+  due_();
   if (auto claimant = claimants_.extract(life)) return retired_.push_back(std::move(claimant.mapped().stream));
   if (life != life_) return;
   if (ending.failure)
@@ -125,15 +134,17 @@ void ReplicaKeeper::lose(std::uint64_t life, const streams::Ending& ending) {
   is_due_ = false;
 }
 
-void ReplicaKeeper::turn() {
+base::Time ReplicaKeeper::turn() {
   std::vector<std::shared_ptr<streams::Stream>> retired;
+  base::Time next = base::kNever;
   {
     const base::Lock lock(mutex_);
-    consider_waiting();
+    next = consider_waiting();
     retired.swap(retired_);
   }
   hand_over();
   for (const auto& stream : retired) stream->end();
+  return next;
 }
 
 /// Sends without the lock, which `count` and the callbacks need: the images of gigabytes take long. The tables do not

@@ -1,6 +1,7 @@
 // ReplicaKeeper: one server's replica on another server: repeats its records, and hands its state to a successor.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -20,17 +21,18 @@ namespace syncopate::server {
 class ReplicaKeeper final {
  public:
   /// Keeps the replica of server `server`. `bound`: longer than a stream takes to end after its other end falls silent.
+  /// `due`: called on the streams' thread when `turn` has something to do.
   ReplicaKeeper(std::size_t server, std::size_t memory_bytes, base::Duration bound, syncopate::Log log,
-                const Catalogue& catalogue = {},
+                std::function<void()> due, const Catalogue& catalogue = {},
                 std::shared_ptr<const base::Clock> clock = std::make_shared<base::SteadyClock>());
 
   /// Takes a further stream of the server, or of a process that claims to be it. Its claim decides whether it replaces
   /// the current one.
   [[nodiscard]] streams::StreamEvents accept(std::unique_ptr<streams::Stream> stream);
-  /// Call it repeatedly: admits or refuses who waits, hands over, and ends streams that are closed, which callbacks
-  /// must not do. Throws SystemFailure, with the server and the cause, if the tables cannot be handed over: the process
-  /// that claims the server then has a part of them and never serves, so the job is to end.
-  void turn();
+  /// Admits or refuses who waits, hands over, and ends streams that are closed, which callbacks must not do. Returns
+  /// the time of the next call. Throws SystemFailure, with the server and the cause, if the tables cannot be handed
+  /// over: the process that claims the server then has a part of them and never serves, so the job is to end.
+  [[nodiscard]] base::Time turn();
   /// This process ends: ends the streams in order.
   void end();
   void count(ServerStatus& status) const;
@@ -48,7 +50,7 @@ class ReplicaKeeper final {
   void take_claim(std::uint64_t life, Claimant& claimant, const Relayed& claim) SYNCOPATE_REQUIRES(mutex_);
   void admit(std::uint64_t life, Claimant claimant) SYNCOPATE_REQUIRES(mutex_);
   void refuse(Claimant& claimant, RelayKind why) SYNCOPATE_REQUIRES(mutex_);
-  void consider_waiting() SYNCOPATE_REQUIRES(mutex_);
+  [[nodiscard]] base::Time consider_waiting() SYNCOPATE_REQUIRES(mutex_);
   void take_record(Relayed relayed) SYNCOPATE_REQUIRES(mutex_);
   void tell(RelayKind kind, std::uint64_t number) const SYNCOPATE_REQUIRES(mutex_);
   void hand_over();
@@ -58,6 +60,7 @@ class ReplicaKeeper final {
   const std::size_t server_, memory_bytes_;
   const base::Duration bound_;
   const syncopate::Log log_;
+  const std::function<void()> due_;
   const Catalogue catalogue_;
   const std::shared_ptr<const base::Clock> clock_;
   mutable base::Mutex mutex_;

@@ -31,19 +31,25 @@ ReplicaLink::Phase ReplicaLink::phase() const {
 
 /// After `pause` the tables forward nothing until `ServerTables::follow`: a record that another thread forwarded before
 /// it would overtake those that the keeper lacks.
-void ReplicaLink::turn() {
+base::Time ReplicaLink::turn() {
   std::vector<std::shared_ptr<streams::Stream>> retired;
   bool is_due = false;
+  base::Time next = base::kNever;
   state_.with([&](State& state) {
     retired.swap(state.retired);
-    is_due = state.phase == Phase::away && state.next <= clock_->now();
-    if (is_due) state.phase = Phase::dialling;
+    if (state.phase != Phase::away) return;
+    is_due = state.next <= clock_->now();
+    if (is_due)
+      state.phase = Phase::dialling;
+    else
+      next = state.next;
   });
   for (const auto& stream : retired) stream->end();
-  if (!is_due) return;
+  if (!is_due) return next;
   tables_.pause();
   dial_({.reached = [this](std::unique_ptr<streams::Stream> stream) { return reach(std::move(stream)); },
          .failed = [this](const std::exception_ptr& why) { miss(why); }});
+  return next;
 }
 
 void ReplicaLink::end() {
@@ -74,7 +80,10 @@ streams::StreamEvents ReplicaLink::reach(std::shared_ptr<streams::Stream> stream
     state.stream = stream;
     return true;
   });
-  if (!goes_on) return {.received = [](Payload) {}, .ended = [](const streams::Ending&) {}};
+  if (!goes_on) {
+    events_.due();
+    return {.received = [](Payload) {}, .ended = [](const streams::Ending&) {}};
+  }
   const RelayKind claim = tables_.is_empty() ? RelayKind::claim_empty : RelayKind::claim;
   stream->send(0, head_of(Relayed{.kind = claim, .number = ends_.process}), {});
   const auto reader = std::make_shared<RecordReader>(tables_.memory_bytes());
@@ -91,6 +100,7 @@ void ReplicaLink::miss(const std::exception_ptr& why) {
       if (state.phase != Phase::over) state.phase = Phase::away;
       state.next = clock_->now() + kPause;
     });
+    events_.due();
   } catch (...) {
     fail(why);
   }
@@ -132,6 +142,7 @@ void ReplicaLink::lose(const streams::Ending& ending) {
     state.next = clock_->now() + kPause;
     return true;
   });
+  events_.due();
   if (!goes_on || !ending.failure) return;
   if (*ending.failure == ErrorKind::misuse || *ending.failure == ErrorKind::unauthorized) try {
       raise_error(*ending.failure, ending.reason);
@@ -147,6 +158,7 @@ void ReplicaLink::fail(std::exception_ptr why) {
     if (state.stream) state.retired.push_back(std::move(state.stream));
     return std::exchange(state.phase, Phase::over) != Phase::over;
   });
+  events_.due();
   if (is_first) events_.failed(std::move(why));
 }
 

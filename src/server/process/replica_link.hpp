@@ -25,6 +25,8 @@ class ReplicaLink final {
     std::function<void()> joined;
     /// Called once: this process is no longer the server, or cannot be; the link has ended its work. In a callback.
     std::function<void(std::exception_ptr)> failed;
+    /// `turn` has something to do. Called on any thread.
+    std::function<void()> due;
   };
   struct Ends {
     std::size_t server = 0;     ///< this one
@@ -35,8 +37,8 @@ class ReplicaLink final {
   ReplicaLink(Dialler dial, Ends ends, syncopate::Log log, std::shared_ptr<const base::Clock> clock,
               ServerTables& tables, Events events);
 
-  /// Call it repeatedly, outside callbacks of streams: connects when it is time, and ends streams.
-  void turn();
+  /// Outside callbacks of streams: connects when it is time, and ends streams. Returns the time of the next call.
+  [[nodiscard]] base::Time turn();
   /// No event is called afterwards, and `turn` is not.
   void end();
   /// Sends to the replica; dropped while it does not follow.

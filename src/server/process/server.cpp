@@ -13,6 +13,7 @@
 #include "base/require.hpp"
 #include "server/process/access.hpp"
 #include "server/process/server_shell.hpp"
+#include "server/process/turn_thread.hpp"
 #include "server/snapshot/snapshot_folder.hpp"
 #include "server/snapshot/snapshot_writer.hpp"
 #include "server/streams/streams.hpp"
@@ -79,7 +80,7 @@ class Server::Impl {
         shell_(
             shell_options(options_),
             [this](streams::DialEvents events) { streams_->dial(keeper_of(options_), std::move(events)); },
-            std::make_shared<base::SteadyClock>()) {
+            [this] { turns_.ask(); }, std::make_shared<base::SteadyClock>()) {
     const streams::EndOptions end =
         end_options(options.access, {.role = streams::Identity::Role::server, .index = options.index}, options_.log);
     if (!options.snapshots.empty()) go_on();
@@ -88,15 +89,11 @@ class Server::Impl {
     streams_ = std::make_unique<streams::Streams>(
         end, options.addresses,
         [this](std::unique_ptr<streams::Stream> stream) { return shell_.accept(std::move(stream)); });
-    turns_ = std::jthread([this](const std::stop_token& stop) {
-      for (; !stop.stop_requested(); shell_.wait_for_turn()) shell_.turn();
-    });
+    turns_.start([this] { return shell_.turn(); });
   }
 
   ~Impl() {
-    turns_.request_stop();
-    shell_.wake();
-    turns_.join();
+    turns_.stop();
     shell_.end();
     streams_.reset();  // no callback comes after this
   }
@@ -133,9 +130,9 @@ class Server::Impl {
   const base::OwnProcess process_;
   std::optional<SnapshotFolder> folder_;
   std::optional<SnapshotWriter> snapshots_;  ///< destroyed after the shell
+  TurnThread turns_;
   ServerShell shell_;
   std::unique_ptr<streams::Streams> streams_;
-  std::jthread turns_;
 };
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "server/process/status.hpp"
@@ -21,35 +22,42 @@ Message refusal_of(const Error& error) {
 
 }  // namespace
 
-ServerShell::ServerShell(Options options, ReplicaLink::Dialler dial, const std::shared_ptr<const base::Clock>& clock)
+ServerShell::ServerShell(Options options, ReplicaLink::Dialler dial, std::function<void()> ask,
+                         const std::shared_ptr<const base::Clock>& clock)
     : options_(std::move(options)),
+      ask_(std::move(ask)),
       tables_(
           options_.index, options_.memory_bytes, [this](Outgoing outgoing) { slots_.send(std::move(outgoing)); },
           to_replica(), options_.catalogue, clock),
       slots_(options_.patience, clock),
       newcomers_(slots_, options_.losing, clock) {
   if (!has_replica()) return;
-  replica_keeper_.emplace(server_before(), options_.memory_bytes, options_.losing, options_.log, options_.catalogue,
-                          clock);
+  replica_keeper_.emplace(server_before(), options_.memory_bytes, options_.losing, options_.log, ask_,
+                          options_.catalogue, clock);
   replica_link_.emplace(std::move(dial), ReplicaLink::Ends{options_.index, options_.keeper_address, options_.process},
                         options_.log, clock, tables_,
                         ReplicaLink::Events{.joined = [this] { open(); },
-                                            .failed = [this](std::exception_ptr why) { slots_.fail(std::move(why)); }});
+                                            .failed = [this](std::exception_ptr why) { slots_.fail(std::move(why)); },
+                                            .due = ask_});
 }
 
 void ServerShell::begin() {
   if (!has_replica()) open();
 }
 
-void ServerShell::turn() {
+base::Time ServerShell::turn() {
+  base::Time next = base::kNever;
   try {
-    for (const std::size_t worker : slots_.due(workers())) leave(worker);
-    seat_newcomers();
-    if (replica_link_) replica_link_->turn();
-    if (replica_keeper_ && is_whole_) replica_keeper_->turn();
+    const WorkerSlots::Due due = slots_.due(workers());
+    next = due.next;
+    for (const std::size_t worker : due.given_up) leave(worker);
+    next = std::min(next, seat_newcomers());
+    if (replica_link_) next = std::min(next, replica_link_->turn());
+    if (replica_keeper_ && is_whole_) next = std::min(next, replica_keeper_->turn());
   } catch (const std::exception& error) {
     if (std::exchange(is_whole_, false)) fail(error);
   }
+  return next;
 }
 
 void ServerShell::end() {
@@ -100,6 +108,7 @@ streams::StreamEvents ServerShell::tell_status(std::unique_ptr<streams::Stream> 
 streams::StreamEvents ServerShell::dismiss(std::unique_ptr<streams::Stream> stream, const std::string& why) {
   stream->close(why);
   slots_.retire(std::move(stream));
+  ask_();
   return {.received = [](Payload) {}, .ended = [](const streams::Ending&) {}};
 }
 
@@ -115,6 +124,7 @@ void ServerShell::receive(const std::shared_ptr<Newcomer>& from, Payload bytes) 
 /// A worker that does not fit the job is refused with the reason, and changes nothing.
 std::optional<std::uint64_t> ServerShell::meet(const std::shared_ptr<Newcomer>& newcomer, const Message& first) {
   if (newcomers_.is_refused(*newcomer)) return std::nullopt;
+  ask_();  // a waiting newcomer has a deadline, and the first setup begins the patience
   try {
     tables_.require_fitting(newcomer->worker, first);
   } catch (const Error& error) {
@@ -137,6 +147,7 @@ void ServerShell::take(std::size_t worker, std::uint64_t life, const Message& me
     fail(error);
   } catch (const Error& error) {
     slots_.turn_away(worker, life, refusal(worker, error));
+    ask_();
   } catch (const std::exception& error) {
     fail(error);
   }
@@ -149,6 +160,7 @@ void ServerShell::fail(const std::exception& error) {
   slots_.fail(std::current_exception());
   options_.log.write(LogLevel::error, fmt::format("server {}: the job ends: {}", options_.index, error.what()));
   slots_.turn_all_away(refusal_of(RemoteFailure(error.what())));
+  ask_();
 }
 
 /// The others continue without the worker.
@@ -166,6 +178,7 @@ void ServerShell::leave(std::size_t worker) {
 void ServerShell::open() {
   for (const std::size_t worker : tables_.departed()) slots_.give_up(worker);
   for (const auto& [worker, message] : slots_.open()) take(worker, slots_.life_of(worker), message);
+  ask_();  // the patience with workers that are away begins
 }
 
 /// The worker reports the reason of its refusal; the server only logs it.
@@ -177,13 +190,14 @@ Message ServerShell::refusal(std::size_t worker, const Error& error) const {
 
 void ServerShell::lose(Newcomer& newcomer, const streams::Ending& ending) {
   const auto life = newcomers_.leave(newcomer);
+  ask_();
   if (!life || !slots_.lose(newcomer.worker, *life)) return;
   options_.log.write(LogLevel::warning, fmt::format("server {}: worker {} disconnected; waiting {:g} s for it: {}",
                                                     options_.index, newcomer.worker, base::seconds(options_.patience),
                                                     ending.reason.empty() ? "it left" : ending.reason));
 }
 
-void ServerShell::seat_newcomers() {
+base::Time ServerShell::seat_newcomers() {
   const Newcomers::Due due = newcomers_.due();
   for (const auto& newcomer : due.seated) {
     Message first = newcomer->first;
@@ -196,6 +210,8 @@ void ServerShell::seat_newcomers() {
                                          Mismatch(fmt::format("worker {} is another live process; give each process of "
                                                               "the job its own number (SYNCOPATE_RANK)",
                                                               newcomer->worker))));
+  if (!due.seated.empty()) ask_();  // the streams that they replace are to end
+  return due.next;
 }
 
 }  // namespace syncopate::server

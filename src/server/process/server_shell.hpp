@@ -1,6 +1,7 @@
 // ServerShell: what a parameter server does when a stream comes, speaks or ends, and as time passes.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,8 +30,10 @@ class ServerShell final {
     /// The address of the next server, which keeps the replica of this one; empty: there are no replicas.
     std::string keeper_address{};
   };
-  /// `dial` connects to the next server; `turn` calls it.
-  ServerShell(Options options, ReplicaLink::Dialler dial, const std::shared_ptr<const base::Clock>& clock);
+  /// `dial` connects to the next server; `turn` calls it. `ask`: called on any thread when `turn` has something to do;
+  /// it must not block or call this.
+  ServerShell(Options options, ReplicaLink::Dialler dial, std::function<void()> ask,
+              const std::shared_ptr<const base::Clock>& clock);
 
   /// The tables: before `begin` they may be restored.
   [[nodiscard]] ServerTables& tables() noexcept { return tables_; }
@@ -40,12 +43,10 @@ class ServerShell final {
   /// Before the first stream: serves workers, or with replicas will do so when the link to the replica has joined.
   void begin();
   [[nodiscard]] streams::StreamEvents accept(std::unique_ptr<streams::Stream> stream);
-  /// Call it repeatedly, outside callbacks of streams: gives up workers, seats newcomers, dials, ends streams. An error
-  /// ends the job; streams still end here afterwards, and workers are refused.
-  void turn();
-  /// Returns after a while, or when `turn` has something to do.
-  void wait_for_turn() { slots_.wait_for_turn(); }
-  void wake() { slots_.wake(); }
+  /// Outside callbacks of streams: gives up workers, seats newcomers, dials, ends streams. Call it first, at the time
+  /// that it returns, and after `ask`. An error ends the job; streams still end here afterwards, and workers are
+  /// refused.
+  [[nodiscard]] base::Time turn();
   /// This process ends; `turn` is not called afterwards.
   void end();
 
@@ -71,9 +72,10 @@ class ServerShell final {
   void open();
   [[nodiscard]] Message refusal(std::size_t worker, const Error& error) const;
   void lose(Newcomer& newcomer, const streams::Ending& ending);
-  void seat_newcomers();
+  [[nodiscard]] base::Time seat_newcomers();
 
   const Options options_;
+  const std::function<void()> ask_;
   ServerTables tables_;
   base::Guarded<std::string> broken_;  ///< what a component of the catalogue threw; empty: nothing
   WorkerSlots slots_;

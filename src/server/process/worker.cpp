@@ -6,7 +6,10 @@
 #include "base/clock.hpp"
 #include "base/fork.hpp"
 #include "base/require.hpp"
-#include "server/process/links.hpp"
+#include "server/process/access.hpp"
+#include "server/process/turn_thread.hpp"
+#include "server/process/worker_shell.hpp"
+#include "server/streams/streams.hpp"
 #include "server/table/settings.hpp"
 #include "server/table/worker_tables.hpp"
 #include "syncopate/server.hpp"
@@ -16,6 +19,8 @@ namespace syncopate {
 using namespace server;
 
 namespace {
+
+constexpr std::chrono::milliseconds kBetweenLooks{100};  // calls of WorkerOptions::while_waiting
 
 Setup setup_of(const WorkerOptions& options) {
   return {.tables = {},
@@ -46,6 +51,14 @@ WorkerOptions with_log(WorkerOptions options) {
   return options;
 }
 
+WorkerShell::Options shell_options(const WorkerOptions& options) {
+  return {.worker = options.worker,
+          .servers = options.servers,
+          .timeout = options.timeout,
+          .process = drawn_process(),
+          .log = options.log};
+}
+
 }  // namespace
 
 std::span<const Setting<WorkerOptions>> worker_settings() { return kJobSettings<WorkerOptions>; }
@@ -55,35 +68,51 @@ class TableWorker::Impl {
   explicit Impl(const WorkerOptions& options)
       : options_(with_log(options)),
         setup_(setup_of(options)),
-        links_(options_, [this](std::size_t server, Message message) { take(server, std::move(message)); }) {}
+        shell_(
+            shell_options(options_),
+            [this](std::size_t server, streams::DialEvents events) { dial(server, std::move(events)); },
+            [this] { turns_.ask(); }, std::make_shared<base::SteadyClock>()),
+        streams_(end_options(options.access, {.role = streams::Identity::Role::worker, .index = options.worker},
+                             options_.log)) {
+    turns_.start([this] {
+      shell_.turn();
+      streams_.wake();  // a caller looks for a failure
+      return base::kNever;
+    });
+    try {
+      wait_for(base::kNever, [this] { return shell_.is_connected(); });
+      shell_.require_whole();
+    } catch (...) {
+      end();
+      throw;
+    }
+  }
+
+  ~Impl() { end(); }
 
   std::size_t create_table(std::string name, Buffer weights, bool spared) {
-    base::require(!tables_, "table '{}' comes after start; allowed: before it", name);
+    base::require(!shell_.has_tables(), "table '{}' comes after start; allowed: before it", name);
     setup_.tables.push_back({std::move(name), weights.count, spared});
     weights_.push_back(weights);
     return weights_.size() - 1;
   }
 
   std::size_t create_rows(const RowOptions& options) {
-    base::require(!tables_, "rows of table '{}' are created after start; allowed: before it", options.name);
+    base::require(!shell_.has_tables(), "rows of table '{}' are created after start; allowed: before it", options.name);
     static_cast<void>(RowRules(options, setup_.rows.size(), options_.catalogue));
     setup_.rows.push_back(options);
     return setup_.rows.size() - 1;
   }
 
   void start(KeptTables earlier) {
-    base::require(!tables_, "start was called before; allowed: once");
+    base::require(!shell_.has_tables(), "start was called before; allowed: once");
     setup_.first_step = earlier.step;
-    tables_ = std::make_unique<WorkerTables>(setup_, options_.worker, weights_,
-                                             [this](Request request) { links_.send(std::move(request)); });
-    tables_->begin_with(earlier.optimizer, std::move(earlier.state));
-    const Entry entry = links_.introduce(setup_);
-    links_.open(
-        [&] {
-          if (options_.worker == 0 && entry.step == setup_.first_step) tables_->offer();
-          tables_->begin(entry);
-        },
-        [this](std::size_t server) { tables_->repeat(server); });
+    shell_.introduce(setup_, weights_, std::move(earlier));
+    const bool is_admitted = wait_for(clock_.now() + options_.timeout, [this] { return shell_.is_admitted(); });
+    shell_.require_whole();
+    if (!is_admitted)
+      throw Timeout(fmt::format("not all servers have accepted the job within {} ms", options_.timeout.count()));
+    shell_.begin();
     sync_first();
   }
 
@@ -91,36 +120,36 @@ class TableWorker::Impl {
     require_usable();
     base::require(gradient.dtype == DType::f32, "a gradient of type {}; allowed: f32", name_of(gradient.dtype));
     base::require(std::isfinite(rate) && rate >= 0, "a learning rate of {}; allowed: 0 or more", rate);
-    tables_->update(table, {static_cast<float*>(gradient.data), gradient.count}, step(rate));
+    tables().update(table, {static_cast<float*>(gradient.data), gradient.count}, step(rate));
   }
 
   void clock(double rate) {
     require_usable();
-    tables_->end_step(step(rate));
-    tables_->catch_up(links_.newest());
+    tables().end_step(step(rate));
+    tables().catch_up(shell_.newest());
   }
 
   bool is_ready(std::size_t table) {
     require_usable();
-    return tables_->may_read(table);
+    return tables().may_read(table);
   }
 
   void sync(std::size_t table) {
     require_usable();
     base::require(table < weights_.size(), "table {} of {}", table, weights_.size());
-    if (!tables_->may_read(table))
+    if (!tables().may_read(table))
       wait(
           [&] {
-            tables_->demand();
-            return tables_->may_read(table);
+            tables().demand();
+            return tables().may_read(table);
           },
           setup_.tables[table].name);
-    tables_->read(table);
+    tables().read(table);
   }
 
   void pull_rows(std::size_t table, std::span<const std::uint64_t> ids, std::span<float> rows) {
     require_usable();
-    WorkerRows& own = tables_->rows();
+    WorkerRows& own = tables().rows();
     own.pull(table, ids, rows);
     try {
       wait([&] { return own.has_pulled(); }, setup_.rows[table].name);
@@ -132,15 +161,15 @@ class TableWorker::Impl {
 
   void push_rows(std::size_t table, std::span<const std::uint64_t> ids, std::span<const float> gradients, double rate) {
     require_usable();
-    WorkerRows& own = tables_->rows();
+    WorkerRows& own = tables().rows();
     wait([&] { return own.has_room(); }, own.rules(table).name);
     own.push(table, ids, gradients, rate);
   }
 
   void visit_rows(std::size_t table, const std::function<void(const KeptRows&)>& take) {
     require_usable();
-    WorkerRows& own = tables_->rows();
-    own.begin_visit(table, tables_->clock());
+    WorkerRows& own = tables().rows();
+    own.begin_visit(table, tables().clock());
     try {
       wait_to_meet(own, table);
       if (take) visit_all(own, table, take);
@@ -155,7 +184,7 @@ class TableWorker::Impl {
 
   void restore_rows(std::size_t table, const KeptRows& rows) {
     require_usable();
-    WorkerRows& own = tables_->rows();
+    WorkerRows& own = tables().rows();
     wait([&] { return own.has_room(); }, own.rules(table).name);
     own.restore(table, rows);
   }
@@ -167,61 +196,61 @@ class TableWorker::Impl {
 
   KeptTables gather() {
     require_usable();
-    KeptTables kept{.step = steps(), .optimizer = setup_.optimizer, .state = tables_->optimizer_state()};
+    KeptTables kept{.step = steps(), .optimizer = setup_.optimizer, .state = tables().optimizer_state()};
     std::size_t elements = 0;
     for (const Buffer& weights : weights_) elements += weights.count;
     kept.weights.resize(elements);
     std::vector<std::span<float>> parts{kept.weights};
-    if (tables_->in_lockstep())
+    if (tables().in_lockstep())
       for (auto& [name, values] : kept.state) parts.emplace_back(values);
     wait_for_all(parts);
-    if (tables_->in_lockstep() && tables_->gathered_at() != kept.step)
+    if (tables().in_lockstep() && tables().gathered_at() != kept.step)
       throw PeerLost(
           fmt::format("the servers gave up worker {} while it gathered their weights of step {}, and are at "
                       "step {}: raise their --patience",
-                      options_.worker, kept.step, tables_->gathered_at()));
+                      options_.worker, kept.step, tables().gathered_at()));
     return kept;
   }
 
   KeptByCodec kept_by_codec() {
     require_usable();
-    return {tables_->packets(), tables_->left_out()};
+    return {tables().packets(), tables().left_out()};
   }
 
   void restore(const KeptByCodec& kept) {
     require_usable();
-    tables_->restore(kept.tables, kept.packets);
+    tables().restore(kept.tables, kept.packets);
   }
 
   void finish() {
     require_usable();
-    wait([&] { return tables_->finish(); }, "all tables");
-    for (std::size_t table = 0; table < weights_.size(); ++table) tables_->read(table);
-    links_.leave();
+    wait([&] { return tables().finish(); }, "all tables");
+    for (std::size_t table = 0; table < weights_.size(); ++table) tables().read(table);
+    shell_.leave();
     has_finished_ = true;
   }
 
-  [[nodiscard]] std::int64_t steps() const noexcept { return tables_ ? tables_->clock() : 0; }
+  [[nodiscard]] std::int64_t steps() const noexcept { return shell_.has_tables() ? shell_.tables().clock() : 0; }
   [[nodiscard]] const base::OwnProcess& process() const noexcept { return process_; }
 
   [[nodiscard]] WorkerStatistics statistics() const {
     process_.require("a worker of a parameter server");
-    WorkerStatistics statistics = links_.statistics();
-    if (!tables_) return statistics;
-    const Staleness staleness = tables_->staleness();
+    WorkerStatistics statistics = shell_.statistics();
+    if (!shell_.has_tables()) return statistics;
+    const Staleness staleness = shell_.tables().staleness();
     statistics.stalest = staleness.most;
     statistics.mean_staleness = staleness.mean;
     return statistics;
   }
 
  private:
-  [[nodiscard]] UpdateStep step(double rate) const { return {rate, static_cast<std::uint64_t>(tables_->clock()) + 1}; }
+  [[nodiscard]] UpdateStep step(double rate) const { return {rate, static_cast<std::uint64_t>(tables().clock()) + 1}; }
 
   void require_usable() {
     process_.require("a worker of a parameter server");
-    base::require(tables_ != nullptr, "this worker has not started; allowed: after start");
+    base::require(shell_.has_tables(), "this worker has not started; allowed: after start");
     base::require(!has_finished_, "this worker has finished; allowed: before finish");
-    links_.require_whole();
+    shell_.require_whole();
   }
 
   void sync_first() {
@@ -261,24 +290,61 @@ class TableWorker::Impl {
   }
 
   void wait_for_all(std::span<const std::span<float>> parts) {
-    tables_->gather(parts);
+    tables().gather(parts);
     try {
-      wait([&] { return tables_->has_gathered(); }, "all tables");
+      wait([&] { return tables().has_gathered(); }, "all tables");
     } catch (...) {
-      tables_->gather({});  // late arrivals must not be written to memory that is freed
+      tables().gather({});  // late arrivals must not be written to memory that is freed
       throw;
     }
   }
 
-  /// Runs on: the thread that runs the streams.
-  void take(std::size_t server, Message message) { tables_->receive(server, std::move(message)); }
+  [[nodiscard]] WorkerTables& tables() const noexcept { return shell_.tables(); }
 
-  /// Checks again after every arrival.
+  /// One attempt is short: another process may be replacing the server.
+  void dial(std::size_t server, streams::DialEvents events) {
+    streams_.dial({.address = options_.servers[server],
+                   .server = static_cast<std::int32_t>(server),
+                   .patience = std::min(kAttempt, options_.timeout)},
+                  std::move(events));
+  }
+
+  /// Looks again after every arrival.
   template <class Ready>
   void wait(Ready&& is_ready, std::string_view for_what) {
     const base::Time deadline = clock_.now() + options_.timeout;
-    std::uint64_t seen = links_.arrivals();
-    while (!is_ready()) seen = links_.wait_beyond(seen, deadline, for_what);
+    std::uint64_t seen = shell_.arrivals();
+    while (!is_ready()) {
+      const bool has_come = wait_for(deadline, [&] { return shell_.arrivals() > seen; });
+      shell_.require_whole();
+      if (!has_come) throw late(for_what);
+      seen = shell_.arrivals();
+    }
+  }
+
+  /// Waits until `is_here`, a failure or the deadline. Returns `is_here()`. Calls WorkerOptions::while_waiting.
+  bool wait_for(base::Time deadline, const std::function<bool()>& is_here) {
+    const auto is_over = [&] { return is_here() || !shell_.is_whole(); };
+    if (!options_.while_waiting) {
+      streams_.wait(deadline, is_over);
+      return is_here();
+    }
+    while (!streams_.wait(std::min<base::Time>(deadline, clock_.now() + kBetweenLooks), is_over) &&
+           clock_.now() < deadline)
+      options_.while_waiting();
+    return is_here();
+  }
+
+  [[nodiscard]] Timeout late(std::string_view for_what) const {
+    const std::string lost = shell_.out_of_reach();
+    return Timeout(fmt::format("the weights of '{}' did not come within {} ms{}{}", for_what, options_.timeout.count(),
+                               lost.empty() ? "" : "; out of reach: ", lost),
+                   {.rank = static_cast<int>(options_.worker), .operation = "sync", .tensor = std::string(for_what)});
+  }
+
+  void end() {
+    turns_.stop();
+    shell_.end();
   }
 
   const WorkerOptions options_;
@@ -287,8 +353,9 @@ class TableWorker::Impl {
   std::vector<Buffer> weights_;
   bool has_finished_ = false;
   const base::SteadyClock clock_;
-  std::unique_ptr<WorkerTables> tables_;
-  Links links_;  // last: its threads use the members above
+  TurnThread turns_;
+  WorkerShell shell_;
+  streams::Streams streams_;  // last: its thread uses the members above
 };
 
 TableWorker::TableWorker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -1,19 +1,16 @@
-// Links: dials servers, sends setups, and handles the end of a stream.
-#include "server/process/links.hpp"
+// WorkerShell: a worker's links to all servers, each with one stream after another.
+#include "server/process/worker_shell.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/random.hpp"
-#include "base/require.hpp"
 
 namespace syncopate::server {
 
 namespace {
-
-constexpr std::chrono::milliseconds kTurn{50};
-constexpr std::chrono::milliseconds kBetweenLooks{100};  // calls of WorkerOptions::while_waiting
 
 std::exception_ptr error_of(ErrorKind kind, const std::string& text) {
   try {
@@ -29,114 +26,136 @@ std::string text_of(const Payload& payload) {
 
 }  // namespace
 
-Links::Links(const WorkerOptions& options, Take take)
-    : options_(options),
-      take_(std::move(take)),
-      process_(drawn_process()),
-      links_(options.servers.size()),
-      streams_(end_options(options.access, {.role = streams::Identity::Role::worker, .index = options.worker},
-                           options.log)) {
-  for (std::size_t server = 0; server < servers(); ++server) dial(server, options.timeout);
-  keeper_ = std::jthread([this](const std::stop_token& stop) { keep(stop); });
+WorkerShell::WorkerShell(Options options, Dialler dial, std::function<void()> ask,
+                         std::shared_ptr<const base::Clock> clock)
+    : options_(std::move(options)),
+      dial_(std::move(dial)),
+      ask_(std::move(ask)),
+      clock_(std::move(clock)),
+      links_(options_.servers.size()) {
+  for (Link& link : links_) link.lost = clock_->now();
 }
 
-Links::~Links() {
+std::string WorkerShell::where(std::size_t server) const {
+  return fmt::format("server {} at {}", server, options_.servers[server]);
+}
+
+void WorkerShell::turn() {
+  std::vector<std::size_t> due;
   {
     const base::Lock lock(mutex_);
-    keeper_.request_stop();
-    has_left_ = true;  // the ends of the streams below are not reported
+    if (failure_ || has_left_) return;
+    for (std::size_t server = 0; server < links_.size(); ++server) {
+      if (links_[server].phase != Link::Phase::away) continue;
+      links_[server].phase = Link::Phase::dialling;
+      due.push_back(server);
+    }
   }
-  lost_.notify_all();
-  if (keeper_.joinable()) keeper_.join();
+  for (const std::size_t server : due)
+    dial_(server, {.reached = [this, server](auto stream) { return reach(server, std::move(stream)); },
+                   .failed = [this, server](const std::exception_ptr& why) { miss(server, why); }});
+}
+
+void WorkerShell::end() {
   std::vector<std::shared_ptr<streams::Stream>> streams;
   {
     const base::Lock lock(mutex_);
-    streams.swap(retired_);
+    has_left_ = true;  // the ends of the streams are not reported
     for (Link& link : links_) streams.push_back(std::exchange(link.stream, nullptr));
   }
   for (const auto& stream : streams)
     if (stream) stream->end();
 }
 
-std::string Links::where(std::size_t server) const {
-  return fmt::format("server {} at {}", server, options_.servers[server]);
-}
-
-void Links::dial(std::size_t server, std::chrono::milliseconds patience) {
-  std::uint64_t life = 0;
+/// Runs on: the thread that runs the streams.
+streams::StreamEvents WorkerShell::reach(std::size_t server, std::shared_ptr<streams::Stream> stream) {
+  std::optional<Greeting> greeting;
   {
     const base::Lock lock(mutex_);
-    life = ++links_[server].life;
-    links_[server].is_welcome = false;
-  }
-  std::shared_ptr<streams::Stream> stream = streams_.dial(
-      {.address = options_.servers[server], .server = static_cast<std::int32_t>(server), .patience = patience},
-      {.received = [this, server, life](Payload bytes) { receive(server, life, std::move(bytes)); },
-       .ended = [this, server, life](const streams::Ending& ending) { lose(server, life, ending); }});
-  const base::Lock lock(mutex_);
-  Link& link = links_[server];
-  if (link.life == life)
+    Link& link = links_[server];
     link.stream = std::move(stream);
-  else
-    retired_.push_back(std::move(stream));  // it ended before `dial` returned
+    link.phase = Link::Phase::reached;
+    if (!setup_.empty()) {
+      ++statistics_.reconnections;
+      greeting = greet(link);
+    }
+  }
+  if (greeting) greeting->send();
+  return {.received = [this, server](Payload bytes) { receive(server, std::move(bytes)); },
+          .ended = [this, server](const streams::Ending& ending) { lose(server, ending); }};
 }
 
-/// The setup carries the step from which this worker begins. After all servers have welcomed it, it only resumes (0).
-void Links::greet(std::size_t server) {
-  std::shared_ptr<streams::Stream> stream;
-  Message setup{.kind = MessageKind::setup, .version = process_};
-  Payload body;
+/// A server that does not answer is dialled again until the timeout.
+void WorkerShell::miss(std::size_t server, const std::exception_ptr& why) {
+  base::Duration lost{};
   {
     const base::Lock lock(mutex_);
-    stream = links_[server].stream;
-    body = payload_of(setup_);
-    links_[server].welcome.reset();
-    setup.first = renewed_ ? 0 : entry_.step;
-    setup.step = renewed_ ? 0 : entry_.meeting;
-    setup.last = renewed_ ? 0 : 1;
-    setup.block = origins_;
+    links_[server].phase = Link::Phase::away;
+    lost = clock_->now() - links_[server].lost;
   }
-  if (!stream) return;
-  stream->send(0, head_of(setup), std::move(body));
+  try {
+    std::rethrow_exception(why);
+  } catch (const PeerLost& error) {
+    if (lost >= options_.timeout)
+      fail(error_of(ErrorKind::peer_lost, fmt::format("{} has been out of reach for {:.1f} s: {}", where(server),
+                                                      base::seconds(lost), error.what())));
+  } catch (const Error&) {
+    fail(why);
+  }
+  ask_();
 }
 
-Entry Links::introduce(const Setup& setup) {
+/// The setup has the step from which this worker begins. Once the worker has begun, it only resumes (0).
+WorkerShell::Greeting WorkerShell::greet(Link& link) const {
+  link.phase = Link::Phase::greeting;
+  link.welcome.reset();
+  return {link.stream,
+          {.kind = MessageKind::setup,
+           .block = told_origins_,
+           .first = has_begun_ ? 0 : entry_.step,
+           .last = has_begun_ ? 0 : 1,
+           .version = options_.process,
+           .step = has_begun_ ? 0 : entry_.meeting,
+           .body = payload_of(setup_)}};
+}
+
+std::vector<WorkerShell::Greeting> WorkerShell::greet_all() {
+  told_origins_ = origins_;
+  std::vector<Greeting> greetings;
+  for (Link& link : links_)
+    if (link.stream) greetings.push_back(greet(link));
+  return greetings;
+}
+
+void WorkerShell::introduce(const Setup& setup, std::vector<Buffer> weights, KeptTables earlier) {
+  tables_ = std::make_unique<WorkerTables>(setup, options_.worker, std::move(weights),
+                                           [this](Request request) { send(std::move(request)); });
+  tables_->begin_with(earlier.optimizer, std::move(earlier.state));
+  std::vector<Greeting> greetings;
   {
     const base::Lock lock(mutex_);
     setup_ = setup.bytes();
+    first_step_ = setup.first_step;
+    greetings = greet_all();
   }
-  Entry sent, corrected = greet_all(sent);
-  do {  // at least once: every server receives the number of all servers' tables
-    corrected = greet_all(sent = corrected);
-  } while (!may_begin(sent, corrected, setup.first_step));
-  return corrected;
+  for (Greeting& greeting : greetings) greeting.send();
 }
 
-/// The entry with the corrections of all servers' welcomes.
-Entry Links::greet_all(Entry entry) {
-  {
-    const base::Lock lock(mutex_);
-    entry_ = entry;
-  }
-  for (std::size_t server = 0; server < servers(); ++server) greet(server);
-  bool are_all_here = false;
-  // The keeper may greet a server again after the wait, so the answers are read within it.
-  wait_for(clock_.now() + options_.timeout, [&]() SYNCOPATE_REQUIRES(mutex_) {
-    are_all_here = is_answered();
-    if (!are_all_here) return false;
-    for (const Link& link : links_) entry.correct_by(*link.welcome);
-    identify_servers();
-    return true;
-  });
-  require_whole();
-  if (!are_all_here)
-    throw Timeout(fmt::format("not all servers have accepted the job within {} ms", options_.timeout.count()));
-  return entry;
+/// Each round of setups has the entry of this worker; the welcomes correct it. There are two rounds or
+/// more, because every server must receive the number of all servers' tables.
+std::vector<WorkerShell::Greeting> WorkerShell::consider_welcomes() {
+  if (!std::ranges::all_of(links_, [](const Link& link) { return link.welcome.has_value(); })) return {};
+  if (!identify_servers()) return {};
+  Entry corrected = entry_;
+  for (const Link& link : links_) corrected.correct_by(*link.welcome);
+  is_admitted_ = told_origins_ == origins_ && may_begin(entry_, corrected, first_step_);
+  entry_ = corrected;
+  return is_admitted_ ? std::vector<Greeting>() : greet_all();
 }
 
 /// Fails if a server has lost its tables, or was restored from a snapshot, while others went on. Law: a server has a
 /// worker's update only after it has received from that worker the number of all servers' tables.
-void Links::identify_servers() {
+bool WorkerShell::identify_servers() {
   std::uint64_t key = 0;
   for (const Link& link : links_) key = base::mixed(key ^ link.welcome->version);
   origins_ = static_cast<std::uint32_t>(key >> 32) | 1;
@@ -144,7 +163,7 @@ void Links::identify_servers() {
     const bool is_known = link.welcome->block != 0;
     return (!is_known || link.welcome->block == origins_) && link.welcome->step == links_[0].welcome->step;
   });
-  if (belong_together || failure_) return;
+  if (belong_together || failure_) return belong_together;
   std::string states;
   for (std::size_t server = 0; server < links_.size(); ++server) {
     const Message& welcome = *links_[server].welcome;
@@ -156,27 +175,40 @@ void Links::identify_servers() {
       fmt::format("the servers hold different states of the job, because they were not all restarted together: {}; "
                   "restart all servers, then the workers: they resume from the newest snapshot that all servers have",
                   states));
+  return false;
 }
 
-bool Links::is_answered() const {
-  return std::ranges::all_of(links_, [](const Link& link) { return link.welcome.has_value(); });
+bool WorkerShell::is_connected() const {
+  const base::Lock lock(mutex_);
+  return std::ranges::all_of(links_, [](const Link& link) { return link.stream != nullptr; });
 }
 
-void Links::open(const std::function<void()>& begin, std::function<void(std::size_t)> renewed) {
+bool WorkerShell::is_admitted() const {
+  const base::Lock lock(mutex_);
+  return is_admitted_;
+}
+
+/// No stream is renewed meanwhile: so of these requests to a server, those that are lost are the last ones.
+void WorkerShell::begin() {
   const base::Lock renewing(renewing_);
+  Entry entry;
+  bool has_first_weights = false;
   {
     const base::Lock lock(mutex_);
-    renewed_ = std::move(renewed);
+    has_begun_ = true;
+    entry = entry_;
+    has_first_weights = options_.worker == 0 && entry.step == first_step_;
   }
-  begin();
+  if (has_first_weights) tables_->offer();
+  tables_->begin(entry);
 }
 
-void Links::send(Request request) {
+void WorkerShell::send(Request request) {
   std::shared_ptr<streams::Stream> stream;
   {
     const base::Lock lock(mutex_);
     const Link& link = links_[request.server];
-    if (!link.stream || !link.is_welcome) return;
+    if (link.phase != Link::Phase::open) return;
     stream = link.stream;
     statistics_.pushed_bytes += request.message.body.bytes.size();
   }
@@ -184,18 +216,18 @@ void Links::send(Request request) {
 }
 
 /// A server that is being reached again gets the message once it has answered.
-void Links::leave() {
-  std::vector<std::size_t> welcome;
+void WorkerShell::leave() {
+  std::vector<std::size_t> open;
   {
     const base::Lock lock(mutex_);
     has_left_ = true;
     for (std::size_t server = 0; server < links_.size(); ++server)
-      if (links_[server].is_welcome) welcome.push_back(server);
+      if (links_[server].phase == Link::Phase::open) open.push_back(server);
   }
-  for (const std::size_t server : welcome) finish(server);
+  for (const std::size_t server : open) finish(server);
 }
 
-void Links::finish(std::size_t server) {
+void WorkerShell::finish(std::size_t server) {
   send({server, ~std::uint64_t{0}, {.kind = MessageKind::finish}});
   std::shared_ptr<streams::Stream> stream;
   {
@@ -206,7 +238,7 @@ void Links::finish(std::size_t server) {
 }
 
 /// Runs on: the thread that runs the streams.
-void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
+void WorkerShell::receive(std::size_t server, Payload bytes) {
   const std::size_t length = bytes.bytes.size();
   Message message = message_of(std::move(bytes), false);
   if (message.kind == MessageKind::refuse) {
@@ -218,149 +250,91 @@ void Links::receive(std::size_t server, std::uint64_t life, Payload bytes) {
   const bool is_welcome = message.kind == MessageKind::welcome;
   {
     const base::Lock lock(mutex_);
-    Link& link = links_[server];
-    if (link.life != life) return;
-    if (!is_welcome && !link.is_welcome)
+    const Link& link = links_[server];
+    if (!is_welcome && link.phase != Link::Phase::open)
       return;  // meant for the worker's previous process; the server repeats it after the welcome
+    if (is_welcome && link.phase == Link::Phase::reached) throw Corrupt("a welcome before the setup");
     statistics_.pulled_bytes += length - kHeadBytes;
   }
-  take_(server, message);  // a welcome too before it counts: the worker that waits for it then has its contents
-  if (is_welcome && !renew(server, life, message)) return;
+  tables_->receive(server, message);  // a welcome too before it counts: the worker that waits for it has its contents
+  if (is_welcome) welcome(server, message);
   const base::Lock lock(mutex_);
   ++arrivals_;
 }
 
-/// Returns false if the stream has ended.
-bool Links::renew(std::size_t server, std::uint64_t life, const Message& welcome) {
+void WorkerShell::welcome(std::size_t server, const Message& message) {
   const base::Lock renewing(renewing_);
-  std::function<void(std::size_t)> renewed;
-  bool has_left = false;
+  bool has_begun = false, has_left = false;
+  std::vector<Greeting> greetings;
   {
     const base::Lock lock(mutex_);
     Link& link = links_[server];
-    if (link.life != life) return false;
-    link.is_welcome = true;
-    link.welcome = welcome;
-    newest_ = std::max(newest_, welcome.least);
-    renewed = renewed_;
+    link.phase = Link::Phase::open;
+    link.welcome = message;
+    newest_ = std::max(newest_, message.least);
+    has_begun = has_begun_;
     has_left = has_left_;
+    if (!has_begun) greetings = consider_welcomes();
   }
-  if (renewed) renewed(server);
+  for (Greeting& greeting : greetings) greeting.send();
+  if (has_begun) tables_->repeat(server);
   if (has_left) finish(server);
-  return true;
 }
 
-/// Runs on: the thread that runs the streams. The keeper redials if another stream can recover from the loss.
-void Links::lose(std::size_t server, std::uint64_t life, const streams::Ending& ending) {
+/// Runs on: the thread that runs the streams. Another stream may recover from the loss.
+void WorkerShell::lose(std::size_t server, const streams::Ending& ending) {
   if (ending.failure && *ending.failure != ErrorKind::peer_lost)
     fail(error_of(*ending.failure, fmt::format("{}: {}", where(server), ending.reason)));
-  const base::Lock lock(mutex_);
-  Link& link = links_[server];
-  if (link.life != life) return;
-  ++link.life;
-  link.is_welcome = false;
-  if (link.stream) retired_.push_back(std::exchange(link.stream, nullptr));
-  if (!has_left_ && !failure_)
-    options_.log.write(LogLevel::warning,
-                       fmt::format("worker {}: {} is out of reach: {}", options_.worker, where(server), ending.reason));
-  lost_.notify_all();
-}
-
-/// Runs on: `keeper_`. Streams are destroyed and dialled here, because callbacks must not.
-void Links::keep(const std::stop_token& stop) {
-  std::vector<std::optional<base::Time>> lost_since(servers());
-  while (!stop.stop_requested()) {
-    std::vector<std::shared_ptr<streams::Stream>> retired;
-    std::vector<std::size_t> broken;
-    {
-      base::Lock lock(mutex_);
-      const base::Time turn_end = clock_.now() + kTurn;
-      while (!stop.stop_requested() && retired_.empty() && lost_.wait_until(lock, turn_end)) continue;
-      retired.swap(retired_);
-      for (std::size_t server = 0; server < links_.size(); ++server)
-        if (!setup_.empty() && !has_left_ && !failure_ && !links_[server].stream) broken.push_back(server);
-    }
-    for (const auto& stream : retired) stream->end();
-    retired.clear();
-    for (const std::size_t server : broken) {
-      if (stop.stop_requested()) return;
-      std::optional<base::Time>& since = lost_since[server];
-      if (!since) since = clock_.now();
-      if (redial(server, clock_.now() - *since)) since.reset();
-    }
-  }
-}
-
-/// Returns whether the server was reached again.
-bool Links::redial(std::size_t server, base::Duration lost) {
-  try {
-    dial(server, kAttempt);
-    greet(server);
-    const base::Lock lock(mutex_);
-    ++statistics_.reconnections;
-    return true;
-  } catch (const PeerLost& error) {
-    if (lost >= options_.timeout)
-      fail(error_of(ErrorKind::peer_lost, fmt::format("{} has been out of reach for {:.0f} s: {}", where(server),
-                                                      base::seconds(lost), error.what())));
-  } catch (const Error&) {
-    fail(std::current_exception());
-  }
-  return false;
-}
-
-void Links::fail(std::exception_ptr failure) {
+  std::shared_ptr<streams::Stream> ended;  // destroyed without the lock
   {
     const base::Lock lock(mutex_);
-    if (!failure_ && !has_left_) failure_ = std::move(failure);
+    Link& link = links_[server];
+    ended = std::exchange(link.stream, nullptr);
+    link.phase = Link::Phase::away;
+    link.lost = clock_->now();
+    link.welcome.reset();
+    is_admitted_ = false;
+    if (!has_left_ && !failure_)
+      options_.log.write(LogLevel::warning, fmt::format("worker {}: {} is out of reach: {}", options_.worker,
+                                                        where(server), ending.reason));
   }
-  streams_.wake();
+  ask_();
 }
 
-std::uint64_t Links::arrivals() const {
+void WorkerShell::fail(std::exception_ptr failure) {
+  const base::Lock lock(mutex_);
+  if (!failure_ && !has_left_) failure_ = std::move(failure);
+}
+
+std::uint64_t WorkerShell::arrivals() const {
   const base::Lock lock(mutex_);
   return arrivals_;
 }
 
-std::uint64_t Links::wait_beyond(std::uint64_t seen, base::Time deadline, std::string_view for_what) {
-  wait_for(deadline, [&]() SYNCOPATE_REQUIRES(mutex_) { return arrivals_ > seen; });
+bool WorkerShell::is_whole() const {
+  const base::Lock lock(mutex_);
+  return !failure_;
+}
+
+void WorkerShell::require_whole() const {
   const base::Lock lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
-  if (arrivals_ > seen) return arrivals_;
-  std::string broken;
+}
+
+std::string WorkerShell::out_of_reach() const {
+  const base::Lock lock(mutex_);
+  std::string servers;
   for (std::size_t server = 0; server < links_.size(); ++server)
-    if (!links_[server].stream)
-      broken += fmt::format("{}{}", broken.empty() ? "; out of reach: " : ", ", where(server));
-  throw Timeout(
-      fmt::format("the weights of '{}' did not come within {} ms{}", for_what, options_.timeout.count(), broken),
-      {.rank = static_cast<int>(options_.worker), .operation = "sync", .tensor = std::string(for_what)});
+    if (!links_[server].stream) servers += fmt::format("{}{}", servers.empty() ? "" : ", ", where(server));
+  return servers;
 }
 
-void Links::wait_for(base::Time deadline, const std::function<bool()>& is_here) {
-  const auto is_over = [&] {
-    const base::Lock lock(mutex_);
-    return failure_ || is_here();
-  };
-  if (!options_.while_waiting) {
-    streams_.wait(deadline, is_over);
-    return;
-  }
-  while (!streams_.wait(std::min<base::Time>(deadline, clock_.now() + kBetweenLooks), is_over) &&
-         clock_.now() < deadline)
-    options_.while_waiting();
-}
-
-void Links::require_whole() const {
-  const base::Lock lock(mutex_);
-  if (failure_) std::rethrow_exception(failure_);
-}
-
-Clock Links::newest() const {
+Clock WorkerShell::newest() const {
   const base::Lock lock(mutex_);
   return newest_;
 }
 
-WorkerStatistics Links::statistics() const {
+WorkerStatistics WorkerShell::statistics() const {
   const base::Lock lock(mutex_);
   return statistics_;
 }

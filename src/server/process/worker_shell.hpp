@@ -1,101 +1,125 @@
-// Links: a worker's streams to all servers, which are dialled again when they break.
+// WorkerShell: a worker's streams to all servers: dials, introduces the worker, sends requests, and repeats them.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "server/message.hpp"
-#include "server/process/access.hpp"
-#include "server/streams/streams.hpp"
+#include "server/streams/loop.hpp"
 #include "server/table/worker_tables.hpp"
 
 namespace syncopate::server {
 
-/// Thread-safe. A failure from which no other stream can recover (a server refuses, or is out of reach for the timeout)
-/// is kept, and every later call that waits or requires throws it.
-class Links final {
+/// Has no threads, no sockets and no clock of its own, so that tests run it in virtual time. Thread-safe: streams call
+/// it on their thread, one other thread calls `turn`, and the program's thread the rest.
+///
+/// A failure from which no other stream can recover (a server refuses, or is out of reach for the timeout) is kept, and
+/// `require_whole` throws it.
+class WorkerShell final {
  public:
-  using Take = std::function<void(std::size_t server, Message message)>;
-  /// Dials every server, one after the other. `take` receives the servers' messages, from each stream's welcome on, on
-  /// the thread that runs the streams. Throws as `Streams::dial`.
-  Links(const WorkerOptions& options, Take take);
-  ~Links();
-  Links(const Links&) = delete;
-  Links& operator=(const Links&) = delete;
+  struct Options {
+    std::size_t worker = 0;
+    std::vector<std::string> servers{};   ///< their addresses, for texts
+    std::chrono::milliseconds timeout{};  ///< a server that is out of reach for longer is lost
+    std::uint64_t process = 0;            ///< identifies this process; not 0
+    syncopate::Log log{};
+  };
+  /// Begins one attempt to connect to a server. Called outside callbacks of streams.
+  using Dialler = std::function<void(std::size_t server, streams::DialEvents events)>;
+  /// `ask`: called on any thread when `turn` has something to do; it must not block or call this.
+  WorkerShell(Options options, Dialler dial, std::function<void()> ask, std::shared_ptr<const base::Clock> clock);
 
-  /// Sends the setup to every server, and waits until all have accepted it. Returns where this worker begins: at step
-  /// 0, or later if it comes late. Throws Mismatch (also if a server was restarted without the others), Misuse,
-  /// Timeout, PeerLost.
-  [[nodiscard]] Entry introduce(const Setup& setup);
-  /// Calls `begin`, which sends the first requests. From then on, `renewed` is called when a broken stream has been
-  /// replaced, on the thread that runs the streams, but not while `begin` runs: so of the requests of `begin` to a
-  /// server, those that are lost are the last ones.
-  void open(const std::function<void()>& begin, std::function<void(std::size_t server)> renewed);
-  /// Sends, or drops if the stream is broken: unanswered requests are sent again when it is renewed.
-  void send(Request request);
+  /// Call it first, and after `ask`, outside callbacks of streams: dials the servers that are out of reach.
+  void turn();
+  /// This process ends: ends its streams. `turn` is not called afterwards.
+  void end();
+
+  /// Every server has been reached, and none was lost since.
+  [[nodiscard]] bool is_connected() const;
+  /// Called once: makes the tables and sends the setup to all servers. `weights`: of every table of the setup, in the
+  /// program's memory; they must outlive this. Throws Misuse.
+  void introduce(const Setup& setup, std::vector<Buffer> weights, KeptTables earlier);
+  /// All servers have accepted the setup, so `begin` may be called.
+  [[nodiscard]] bool is_admitted() const;
+  /// Sends the first requests, and the first weights if this worker has them. From now on, requests that a broken
+  /// stream has lost are repeated on the next one.
+  void begin();
   /// Announces to every server that this worker has finished.
   void leave();
 
+  /// After `introduce`.
+  [[nodiscard]] WorkerTables& tables() const noexcept { return *tables_; }
+  [[nodiscard]] bool has_tables() const noexcept { return tables_ != nullptr; }
+  /// Counts what servers have sent. A program that waits for the tables looks at them again when it has changed.
   [[nodiscard]] std::uint64_t arrivals() const;
-  /// Waits until the number of arrivals exceeds `seen`; returns it. At the deadline throws Timeout naming the awaited
-  /// table and the servers out of reach. Throws the failure, if there is one.
-  std::uint64_t wait_beyond(std::uint64_t seen, base::Time deadline, std::string_view for_what);
-  void require_whole() const;  ///< throws the failure, if there is one
+  [[nodiscard]] bool is_whole() const;  ///< there is no failure
+  void require_whole() const;           ///< throws the failure, if there is one
+  /// "server 0 at host:7000, server 2 at host:7002": those that are out of reach.
+  [[nodiscard]] std::string out_of_reach() const;
   /// The newest step of any worker, as servers reported it when streams began.
   [[nodiscard]] Clock newest() const;
   [[nodiscard]] WorkerStatistics statistics() const;
 
  private:
   struct Link {
-    std::shared_ptr<streams::Stream> stream{};  ///< null: out of reach
-    std::uint64_t life = 0;                     ///< counts streams
-    bool is_welcome = false;                    ///< the server has answered on this stream
-    std::optional<Message> welcome{};
+    enum class Phase : std::uint8_t {
+      away,      ///< until the next turn
+      dialling,  ///< one of the dial's events comes
+      reached,   ///< until `introduce`
+      greeting,  ///< the server has not answered the setup
+      open
+    };
+    Phase phase = Phase::away;
+    base::Time lost{};                          ///< since when it is out of reach
+    std::shared_ptr<streams::Stream> stream{};  ///< null: it is out of reach
+    std::optional<Message> welcome{};           ///< the answer to the last setup
   };
 
-  void dial(std::size_t server, std::chrono::milliseconds patience);
-  [[nodiscard]] bool redial(std::size_t server, base::Duration lost);
-  void greet(std::size_t server);
-  void finish(std::size_t server);
-  [[nodiscard]] Entry greet_all(Entry entry);
-  void receive(std::size_t server, std::uint64_t life, Payload bytes);
-  [[nodiscard]] bool renew(std::size_t server, std::uint64_t life, const Message& welcome);
-  void lose(std::size_t server, std::uint64_t life, const streams::Ending& ending);
-  void keep(const std::stop_token& stop);
-  void fail(std::exception_ptr failure);
-  [[nodiscard]] std::string where(std::size_t server) const;
-  [[nodiscard]] std::size_t servers() const noexcept { return options_.servers.size(); }
-  [[nodiscard]] bool is_answered() const SYNCOPATE_REQUIRES(mutex_);
-  void identify_servers() SYNCOPATE_REQUIRES(mutex_);
-  /// Waits for a failure, or what `is_here` finds with `mutex_` held. Calls WorkerOptions::while_waiting.
-  void wait_for(base::Time deadline, const std::function<bool()>& is_here);
+  /// A setup to be sent without `mutex_`: a send takes the lock under which a waiting caller asks this class.
+  struct Greeting {
+    std::shared_ptr<streams::Stream> stream{};
+    Message setup{};
+    void send() { stream->send(0, head_of(setup), std::move(setup.body)); }
+  };
 
-  const WorkerOptions options_;
-  const Take take_;
-  const base::SteadyClock clock_;
-  const std::uint64_t process_;  ///< random; identifies this process
-  base::Mutex renewing_;         ///< held while requests are sent that follow each other; taken before `mutex_`
+  [[nodiscard]] streams::StreamEvents reach(std::size_t server, std::shared_ptr<streams::Stream> stream);
+  void miss(std::size_t server, const std::exception_ptr& why);
+  void receive(std::size_t server, Payload bytes);
+  void welcome(std::size_t server, const Message& message);
+  void lose(std::size_t server, const streams::Ending& ending);
+  void send(Request request);
+  void finish(std::size_t server);
+  void fail(std::exception_ptr failure);
+  [[nodiscard]] Greeting greet(Link& link) const SYNCOPATE_REQUIRES(mutex_);
+  [[nodiscard]] std::vector<Greeting> greet_all() SYNCOPATE_REQUIRES(mutex_);
+  [[nodiscard]] std::vector<Greeting> consider_welcomes() SYNCOPATE_REQUIRES(mutex_);
+  [[nodiscard]] bool identify_servers() SYNCOPATE_REQUIRES(mutex_);
+  [[nodiscard]] std::string where(std::size_t server) const;
+
+  const Options options_;
+  const Dialler dial_;
+  const std::function<void()> ask_;
+  const std::shared_ptr<const base::Clock> clock_;
+  std::unique_ptr<WorkerTables> tables_;  ///< null before `introduce`
+  base::Mutex renewing_;  ///< held while requests are sent that follow each other; taken before `mutex_`
   mutable base::Mutex mutex_;
-  base::Condition lost_;                                  ///< the keeper waits for streams that have ended
-  std::vector<Link> links_ SYNCOPATE_GUARDED_BY(mutex_);  ///< one per server
-  std::vector<std::shared_ptr<streams::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
-  std::function<void(std::size_t)> renewed_ SYNCOPATE_GUARDED_BY(mutex_);
+  std::vector<Link> links_ SYNCOPATE_GUARDED_BY(mutex_);    ///< one per server
   std::string setup_ SYNCOPATE_GUARDED_BY(mutex_);          ///< as bytes; empty before `introduce`
-  Entry entry_ SYNCOPATE_GUARDED_BY(mutex_);                ///< as far as the servers have it
+  Clock first_step_ SYNCOPATE_GUARDED_BY(mutex_) = 0;       ///< of the setup
+  Entry entry_ SYNCOPATE_GUARDED_BY(mutex_);                ///< as the last setups had it; as servers had corrected it
   std::uint32_t origins_ SYNCOPATE_GUARDED_BY(mutex_) = 0;  ///< identifies all servers' tables together; 0: not known
+  std::uint32_t told_origins_ SYNCOPATE_GUARDED_BY(mutex_) = 0;  ///< in the setups that were sent to all servers
+  bool is_admitted_ SYNCOPATE_GUARDED_BY(mutex_) = false,
+                    has_begun_ SYNCOPATE_GUARDED_BY(mutex_) = false, has_left_ SYNCOPATE_GUARDED_BY(mutex_) = false;
   std::uint64_t arrivals_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
   Clock newest_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
-  bool has_left_ SYNCOPATE_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ SYNCOPATE_GUARDED_BY(mutex_);
   WorkerStatistics statistics_ SYNCOPATE_GUARDED_BY(mutex_);
-  streams::Streams streams_;
-  std::jthread keeper_;
 };
 
 }  // namespace syncopate::server

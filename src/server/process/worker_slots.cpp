@@ -6,10 +6,6 @@
 
 namespace syncopate::server {
 
-namespace {
-constexpr std::chrono::milliseconds kBetweenTurns{50};
-}  // namespace
-
 std::optional<std::uint64_t> WorkerSlots::take(std::size_t worker, std::shared_ptr<streams::Stream> stream,
                                                std::uint64_t process) {
   const base::Lock lock(mutex_);
@@ -118,47 +114,36 @@ bool WorkerSlots::lose(std::size_t worker, std::uint64_t life) {
 void WorkerSlots::retire(std::shared_ptr<streams::Stream> stream) {
   const base::Lock lock(mutex_);
   retired_.push_back(std::move(stream));
-  changed_.notify_all();
 }
 
-void WorkerSlots::wait_for_turn() {
-  base::Lock lock(mutex_);
-  const base::Time turn_end = base::SteadyClock().now() + kBetweenTurns;
-  while (!is_woken_ && retired_.empty() && changed_.wait_until(lock, turn_end)) continue;
-  is_woken_ = false;
-}
-
-std::vector<std::size_t> WorkerSlots::due(std::size_t workers) {
+WorkerSlots::Due WorkerSlots::due(std::size_t workers) {
   std::vector<std::shared_ptr<streams::Stream>> retired;
   base::Lock lock(mutex_);
   retired.swap(retired_);
-  std::vector<std::size_t> given_up = overdue(workers);
+  Due due = overdue(workers);
   lock.unlock();
   for (const auto& stream : retired) stream->end();
-  return given_up;
+  return due;
 }
 
-std::vector<std::size_t> WorkerSlots::overdue(std::size_t workers) {
-  std::vector<std::size_t> given_up;
-  if (workers == 0) return given_up;
+WorkerSlots::Due WorkerSlots::overdue(std::size_t workers) {
+  Due due;
+  if (workers == 0) return due;
   const base::Time now = clock_->now();
   if (!began_) began_ = now;
   for (std::size_t worker = 0; worker < workers; ++worker) {
     WorkerSlot& slot = slots_[worker];
     const bool begins = slot.life == 0 && slot.expected > 0;  // a process that never had the slot
-    const base::Time since = std::max(slot.away_since, *began_);
-    if (slot.stream || begins || slot.is_given_up || slot.has_finished || now - since < patience_) continue;
-    slot.is_given_up = true;
-    given_up.push_back(worker);
+    if (slot.stream || begins || slot.is_given_up || slot.has_finished) continue;
+    const base::Time deadline = std::max(slot.away_since, *began_) + patience_;
+    slot.is_given_up = deadline <= now;
+    if (slot.is_given_up)
+      due.given_up.push_back(worker);
+    else
+      due.next = std::min(due.next, deadline);
   }
-  if (!given_up.empty()) changed_.notify_all();
-  return given_up;
-}
-
-void WorkerSlots::wake() {
-  const base::Lock lock(mutex_);
-  is_woken_ = true;
-  changed_.notify_all();
+  if (!due.given_up.empty()) changed_.notify_all();
+  return due;
 }
 
 void WorkerSlots::fail(std::exception_ptr failure) {

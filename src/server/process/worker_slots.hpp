@@ -50,15 +50,15 @@ class WorkerSlots final {
   void give_up(std::size_t worker);
   /// Its stream has ended. False if that was an earlier stream, or the worker had finished.
   [[nodiscard]] bool lose(std::size_t worker, std::uint64_t life);
-  /// A stream to end in the next turn.
+  /// A stream to end in the next call of `due`.
   void retire(std::shared_ptr<streams::Stream> stream);
 
-  /// Waits for a while, or until `due` has something to do.
-  void wait_for_turn();
-  /// Ends streams, which callbacks must not do. Returns the workers, of `workers` (0: the job has not begun), that are
-  /// given up from now on.
-  [[nodiscard]] std::vector<std::size_t> due(std::size_t workers);
-  void wake();  ///< ends `wait_for_turn`
+  struct Due {
+    std::vector<std::size_t> given_up{};  ///< workers, since now
+    base::Time next = base::kNever;       ///< of the next one, if nothing happens before
+  };
+  /// Ends streams, which callbacks must not do. `workers`: of the job; 0: it has not begun.
+  [[nodiscard]] Due due(std::size_t workers);
   /// This process cannot continue: `wait_for_end` throws it.
   void fail(std::exception_ptr failure);
   /// Waits until every worker has finished or was given up. Returns whether they have. `workers` is called with the
@@ -78,7 +78,7 @@ class WorkerSlots final {
     std::optional<Message> first{};  ///< arrived before `open`
   };
   void turn_away(WorkerSlot& slot, const Message& refusal) SYNCOPATE_REQUIRES(mutex_);
-  [[nodiscard]] std::vector<std::size_t> overdue(std::size_t workers) SYNCOPATE_REQUIRES(mutex_);
+  [[nodiscard]] Due overdue(std::size_t workers) SYNCOPATE_REQUIRES(mutex_);
   [[nodiscard]] bool have_all_ended(std::size_t workers) const SYNCOPATE_REQUIRES(mutex_);
 
   const std::chrono::milliseconds patience_;
@@ -88,7 +88,7 @@ class WorkerSlots final {
   std::map<std::size_t, WorkerSlot> slots_ SYNCOPATE_GUARDED_BY(mutex_);  ///< by worker
   std::vector<std::shared_ptr<streams::Stream>> retired_ SYNCOPATE_GUARDED_BY(mutex_);
   std::optional<base::Time> began_ SYNCOPATE_GUARDED_BY(mutex_);
-  bool is_open_ SYNCOPATE_GUARDED_BY(mutex_) = false, is_woken_ SYNCOPATE_GUARDED_BY(mutex_) = false;
+  bool is_open_ SYNCOPATE_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ SYNCOPATE_GUARDED_BY(mutex_);
   std::uint64_t received_bytes_ SYNCOPATE_GUARDED_BY(mutex_) = 0, sent_bytes_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
 };

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "server/process/server_shell.hpp"
-#include "server/table/worker_tables.hpp"
+#include "server/process/worker_shell.hpp"
 #include "virtual/server/machine.hpp"
 
 namespace syncopate::virtual_server {
@@ -18,9 +18,19 @@ namespace syncopate::virtual_server {
 using server::Clock, server::Message, server::MessageKind;
 
 inline constexpr std::size_t kMemory = std::size_t{1} << 26;
-inline constexpr std::chrono::milliseconds kPatience{1000};  ///< of servers with workers that are away
+inline constexpr std::chrono::milliseconds kPatience{1000};         ///< of servers with workers that are away
+inline constexpr std::chrono::milliseconds kWorkerTimeout{60'000};  ///< of workers with servers that are out of reach
 
 struct Job;
+
+class WorldClock final : public base::Clock {
+ public:
+  explicit WorldClock(const World& world) : world_(world) {}
+  [[nodiscard]] Time now() const override { return world_.now(); }
+
+ private:
+  const World& world_;
+};
 
 class ServerProcess final {
  public:
@@ -35,28 +45,32 @@ class ServerProcess final {
 
  private:
   [[nodiscard]] static std::size_t keeper_of(const Job& job, std::size_t index);
-  void turn();
+  void look();
 
   Job& job_;
   const std::size_t index_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  bool has_failed_ = false;
 };
 
-/// Does in events what server/process/worker.cpp and links.cpp do with threads, and runs a program of `steps` steps.
+/// A worker whose program makes `steps` steps, in events.
 class WorkerProcess final {
  public:
   /// `host`: of its machine, which no other process has.
   WorkerProcess(Job& job, std::size_t index, std::size_t host, Clock steps);
+  ~WorkerProcess();
   void start();
   void die();
   void cut(std::size_t server);
   [[nodiscard]] bool is_dead() const { return is_dead_; }
   [[nodiscard]] std::size_t index() const { return index_; }
   [[nodiscard]] bool is_refused() const;  ///< because another process has taken its place
+  [[nodiscard]] Clock clock() const { return shell.has_tables() ? tables().clock() : 0; }
+
+  [[nodiscard]] server::WorkerTables& tables() const { return shell.tables(); }
 
   Machine machine;  ///< destroyed last
   std::vector<std::vector<float>> weights;
-  server::WorkerTables tables;
+  server::WorkerShell shell;
   Clock made = 0;  ///< steps whose updates it sent
   bool has_finished = false, has_begun = false;
   std::string failure;
@@ -65,21 +79,15 @@ class WorkerProcess final {
   std::vector<std::map<Clock, std::map<std::uint64_t, std::uint64_t>>> pushed_in;
 
  private:
-  struct Link {
-    std::shared_ptr<streams::Stream> stream{};
-    std::uint64_t life = 0;
-    bool is_welcome = false;
-    std::optional<Message> welcome{};
-    std::map<std::uint32_t, int> under_way{};  ///< pending requests of a block on this stream
-  };
-  std::vector<Buffer> buffers();
-  void dial(std::size_t server);
-  void lose(std::size_t server, std::uint64_t life, const streams::Ending& how);
-  void greet(std::size_t server);
-  void finish(std::size_t server);
-  void send(server::Request request);
-  void receive(std::size_t server, std::uint64_t life, server::Payload bytes);
-  void welcomed();
+  class Watched;
+  /// Pending requests of each of a server's blocks on the current stream.
+  using Pending = std::map<std::uint32_t, int>;
+  [[nodiscard]] std::vector<Buffer> buffers();
+  [[nodiscard]] server::WorkerShell::Options options() const;
+  void dial(std::size_t server, streams::DialEvents events);
+  void note_sent(std::size_t server, base::ConstBytes head);
+  void note_received(std::size_t server, const server::Payload& bytes);
+  void look();
   void go_on();
   void compute();
   void push_rows();
@@ -89,12 +97,10 @@ class WorkerProcess final {
 
   Job& job_;
   const std::size_t index_;
-  const std::uint64_t process_;  ///< identifies this process
   const Clock steps_;
-  std::vector<Link> links_;
-  server::Entry entry_;
-  Clock newest_ = 0;
-  bool computes_ = false, is_held_ = false, is_dead_ = false, has_left_ = false;
+  std::vector<Pending> pending_;  ///< by server
+  std::uint64_t seen_ = 0;        ///< arrivals
+  bool computes_ = false, is_held_ = false, is_dead_ = false;
   std::optional<std::size_t> pulled_;  ///< the table of rows of the pull that is under way
   enum class Visit { none, begun, ended } visit_ = Visit::none;
   Clock visited_ = 0;                       ///< the number of steps at the last visit
@@ -136,7 +142,7 @@ struct Job {
   [[nodiscard]] const std::vector<std::vector<float>>& weights(std::size_t worker) const {
     return workers[worker]->weights;
   }
-  [[nodiscard]] Clock clock(std::size_t worker) const { return workers[worker]->tables.clock(); }
+  [[nodiscard]] Clock clock(std::size_t worker) const { return workers[worker]->clock(); }
   [[nodiscard]] double now_s() const { return base::seconds(world.now().time_since_epoch()); }
 
   const JobOptions options;

@@ -54,7 +54,7 @@ Images replica_of(ReplicaKeeper& keeper, std::uint64_t owner) {
   const auto head = head_of(Relayed{.kind = RelayKind::claim_empty, .number = owner});
   const auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
   events.received({bytes, base::ConstBytes(*bytes)});
-  keeper.turn();
+  static_cast<void>(keeper.turn());
   return images;
 }
 
@@ -78,7 +78,7 @@ double left_out_of(const Job& job, const Block& block, std::size_t i) {
   double sum = 0;
   if (!block.is_coded) return 0;
   for (const auto& worker : job.workers) {
-    const auto kept = worker->tables.left_out();
+    const auto kept = worker->tables().left_out();
     float value = 0;
     std::memcpy(&value, kept[block.table].data() + (block.elements.begin + i) * sizeof(float), sizeof value);
     sum += job.rules.in_lockstep() ? -value / static_cast<double>(job.setup.workers) : value;
@@ -125,7 +125,7 @@ void check_rows(Job& job, std::size_t server, const Images& images) {
 
 void Job::check_read(std::size_t index) {
   const WorkerProcess& worker = *workers[index];
-  const Clock clock = worker.tables.clock();
+  const Clock clock = worker.clock();
   if (options.reads) options.reads(index, clock, worker.weights);
   if (may_give_up || options.gradient) return;
   if (rules.in_lockstep()) {
@@ -151,12 +151,13 @@ void Job::check_end() {
     const WorkerProcess& worker = *workers[i];
     if (!worker.failure.empty()) law(fmt::format("worker {} fails: {}", i, worker.failure));
     if (!worker.is_dead() && !worker.has_finished)
-      law(fmt::format("worker {} waits at step {} of {}", i, worker.tables.clock(), steps));
+      law(fmt::format("worker {} waits at step {} of {}", i, worker.clock(), steps));
     if (!may_give_up && worker.has_finished && worker.weights != workers[0]->weights)
       law(fmt::format("worker {} ends with other weights than worker 0", i));
   }
   for (const auto& process : replaced)
-    if (!process->is_dead() && !process->is_refused()) law("a process that was replaced is still a worker");
+    if (!process->is_dead() && !process->is_refused())
+      law(fmt::format("a process that was replaced is still a worker: '{}'", process->failure));
   if (!broken.empty()) return;
   for (std::size_t s = 0; s < servers.size(); ++s) {
     Images own;

@@ -13,8 +13,11 @@ Machine::Machine(virtual_world::Network& network, std::size_t host, const stream
                  streams::Accepted accepted)
     : network_(network), host_(host), system_(network, static_cast<int>(host)) {
   runner_ = std::make_shared<virtual_world::Runner>(system_, [this] {
+    loop_->adopt();
     loop_->turn(system_.now());
-    runner_->ask(loop_->next_deadline());
+    loop_->disown();
+    runner_->ask(loop_->has_work() ? system_.now() : loop_->next_deadline());
+    if (look_) look_();
   });
   system_.on_watcher = runner_;
   loop_ =
@@ -32,6 +35,19 @@ syncopate::Log Machine::log() {
     system_.world().note(line, static_cast<std::uint64_t>(system_.host()));
   };
   return {.level = network_.world().prints ? LogLevel::info : LogLevel::off, .sink = note};
+}
+
+void Machine::run(std::function<Time()> turn, std::function<void()> look) {
+  look_ = std::move(look);
+  turns_ = std::make_shared<virtual_world::Runner>(system_, [this, turn = std::move(turn)] {
+    turns_->ask(turn());
+    if (look_) look_();
+  });
+  ask();
+}
+
+void Machine::ask() {
+  if (turns_) turns_->ask(system_.now());
 }
 
 void Machine::listen() {
@@ -66,6 +82,7 @@ void Machine::end() {
 void Machine::die() {
   if (system_.is_dead) return;
   runner_->end();
+  if (turns_) turns_->end();
   system_.die();
 }
 

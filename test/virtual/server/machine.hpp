@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,10 @@ class Machine final {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
+  /// From now on runs the turns of the process's shell: now, at the time that `turn` returns, and after `ask`. The
+  /// program looks at what has come after them, and after those of the streams.
+  void run(std::function<Time()> turn, std::function<void()> look = {});
+  void ask();
   void listen();
   /// Server `server` is on the host of that number.
   void dial(std::size_t server, streams::DialEvents events);
@@ -47,7 +52,8 @@ class Machine final {
   virtual_world::Network& network_;
   const std::size_t host_;
   virtual_world::VirtualSystem system_;
-  std::shared_ptr<virtual_world::Runner> runner_;
+  std::shared_ptr<virtual_world::Runner> runner_, turns_;  ///< of the streams, and of the shell
+  std::function<void()> look_;
   std::unique_ptr<streams::Loop> loop_;
 };
 

@@ -7,21 +7,6 @@ namespace syncopate::virtual_server {
 
 using namespace server;
 
-namespace {
-
-constexpr Duration kTurn = 50ms;
-
-class WorldClock final : public base::Clock {
- public:
-  explicit WorldClock(const World& world) : world_(world) {}
-  [[nodiscard]] Time now() const override { return world_.now(); }
-
- private:
-  const World& world_;
-};
-
-}  // namespace
-
 ServerProcess::ServerProcess(Job& job, std::size_t index)
     : machine(job.network, index, {.role = streams::Identity::Role::server, .index = index},
               [this](std::unique_ptr<streams::Stream> stream) { return shell.accept(std::move(stream)); }),
@@ -39,7 +24,7 @@ ServerProcess::ServerProcess(Job& job, std::size_t index)
           [this, keeper = keeper_of(job, index)](streams::DialEvents events) {
             machine.dial(keeper, std::move(events));
           },
-          std::make_shared<WorldClock>(job.world)),
+          [this] { machine.ask(); }, std::make_shared<WorldClock>(job.world)),
       job_(job),
       index_(index) {
   if (job.options.image_every > 0)
@@ -47,29 +32,22 @@ ServerProcess::ServerProcess(Job& job, std::size_t index)
                                [this](const ServerTables::Image& image) { job_.check_image(index_, image); });
   shell.begin();
   machine.listen();
-  turn();
+  machine.run([this] { return shell.turn(); }, [this] { look(); });
 }
 
 ServerProcess::~ServerProcess() {
-  *alive_ = false;
   shell.end();
   machine.end();
 }
 
 std::size_t ServerProcess::keeper_of(const Job& job, std::size_t index) { return (index + 1) % job.setup.servers; }
 
-void ServerProcess::turn() {
-  if (!machine.is_stopped()) {
-    shell.turn();
-    try {
-      static_cast<void>(shell.wait_for_end(0ms));
-    } catch (const std::exception& error) {
-      job_.law(fmt::format("server {} ends the job: {}", index_, error.what()));
-    }
+void ServerProcess::look() {
+  try {
+    static_cast<void>(shell.wait_for_end(0ms));
+  } catch (const std::exception& error) {
+    if (!std::exchange(has_failed_, true)) job_.law(fmt::format("server {} ends the job: {}", index_, error.what()));
   }
-  job_.world.in(kTurn, [this, alive = alive_] {
-    if (*alive) turn();
-  });
 }
 
 void ServerProcess::cut_replication() {

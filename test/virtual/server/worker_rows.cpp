@@ -23,10 +23,10 @@ void WorkerProcess::push_rows() {
     for (std::uint64_t i = 0; i <= random.below(kAtOnce, 0); ++i) ids_.push_back(random.below(kIds, 1 + i));
     for (const std::uint64_t id : ids_) {
       ++pushed[table][id];
-      ++pushed_in[table][tables.clock()][id];
+      ++pushed_in[table][tables().clock()][id];
     }
     const std::vector<float> gradients(ids_.size() * job_.setup.rows[table].width, -1.0F);
-    tables.rows().push(table, ids_, gradients, 1);
+    tables().rows().push(table, ids_, gradients, 1);
   }
   if (!pushed.empty()) pull_rows(static_cast<std::size_t>(made) % pushed.size());
 }
@@ -41,13 +41,13 @@ void WorkerProcess::pull_rows(std::size_t table) {
   }
   rows_.assign(ids_.size() * job_.setup.rows[table].width, -1.0F);
   pulled_ = table;
-  tables.rows().pull(table, ids_, rows_);
+  tables().rows().pull(table, ids_, rows_);
 }
 
 /// A worker reads all its own updates, and no update twice.
 bool WorkerProcess::are_pulled() {
   if (!pulled_) return true;
-  if (!tables.rows().has_pulled()) return false;
+  if (!tables().rows().has_pulled()) return false;
   const std::size_t table = *std::exchange(pulled_, std::nullopt), width = job_.setup.rows[table].width;
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const std::uint64_t id = ids_[i / width], least = pushed_then_[i / width], most = job_.pushes_of(table, id);
@@ -60,21 +60,21 @@ bool WorkerProcess::are_pulled() {
 
 /// A visit after each number of steps that is due; it ends as soon as it has begun. The worker goes on after it.
 bool WorkerProcess::has_visited() {
-  const Clock every = job_.options.visit_every, steps = tables.clock();
+  const Clock every = job_.options.visit_every, steps = tables().clock();
   const bool is_due = every > 0 && steps % every == 0 && steps > visited_;
   if (visit_ == Visit::none && is_due) {
     visited_ = steps;
     visit_ = Visit::begun;
-    tables.rows().begin_visit(0, steps);
+    tables().rows().begin_visit(0, steps);
   }
   if (visit_ == Visit::none) return true;
-  if (!tables.rows().has_met()) return false;
+  if (!tables().rows().has_met()) return false;
   if (visit_ == Visit::ended) {
     visit_ = Visit::none;
     return true;
   }
   visit_ = Visit::ended;
-  tables.rows().end_visit(0);
+  tables().rows().end_visit(0);
   return false;
 }
 

@@ -1,0 +1,141 @@
+// A worker's shell: what it sends on a stream that replaces another, and when.
+#include "server/process/worker_shell.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/guarded.hpp"
+#include "server/table/setup.hpp"
+#include "set_clock.hpp"
+#include "syncopate/error.hpp"
+
+namespace syncopate::server {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// The messages that a server has received on a stream.
+struct Received {
+  base::Guarded<std::vector<MessageKind>> kinds;
+  std::function<void()> at_first_request{};  ///< called once, in the `send` of the first message after the setup
+
+  [[nodiscard]] std::size_t of(MessageKind kind) const {
+    return kinds.with([&](const auto& all) { return static_cast<std::size_t>(std::ranges::count(all, kind)); });
+  }
+};
+
+class Recorder final : public streams::Stream {
+ public:
+  explicit Recorder(Received& received) : received_(received) {}
+  void end() override {}
+  void close(std::string_view) override {}
+  [[nodiscard]] const streams::Identity& peer() const noexcept override { return peer_; }
+  void send(std::uint64_t, base::ConstBytes head, Payload) override {
+    const MessageKind kind = message_of({{}, head}, true).kind;
+    received_.kinds.with([&](auto& all) { all.push_back(kind); });
+    if (kind == MessageKind::setup) return;
+    if (const auto act = std::exchange(received_.at_first_request, nullptr)) act();
+  }
+
+ private:
+  Received& received_;
+  const streams::Identity peer_{.role = streams::Identity::Role::server};
+};
+
+/// A worker and its only server, which the test plays.
+class AWorkerShell : public testing::Test {
+ protected:
+  /// The server answers the dial, by a further stream.
+  void answer(Received& received) {
+    events_ = std::exchange(dialled_, {}).reached(std::make_unique<Recorder>(received));
+  }
+  void welcome() const {
+    const auto head = head_of({.kind = MessageKind::welcome, .version = 7});
+    const Payload body = payload_of(std::uint64_t{0});
+    const auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
+    bytes->insert(bytes->end(), body.bytes.begin(), body.bytes.end());
+    events_.received({bytes, base::ConstBytes(*bytes)});
+  }
+  void lose() const { events_.ended({ErrorKind::peer_lost, "it broke"}); }
+  void admit() {
+    shell_.turn();
+    answer(first_);
+    shell_.introduce(setup_, {Buffer(std::span(weights_))}, {});
+    while (!shell_.is_admitted()) welcome();
+  }
+
+  const server::Setup setup_{.tables = {{"weights", 4}}, .workers = 1, .servers = 1, .optimizer = "sgd"};
+  std::vector<float> weights_ = std::vector<float>(4);
+  base::Time now_{100s};
+  Received first_, second_;
+  streams::DialEvents dialled_;
+  streams::StreamEvents events_;
+  WorkerShell shell_{{.servers = {"@server"}, .timeout = 10s, .process = 1, .log = {.level = LogLevel::off}},
+                     [this](std::size_t, streams::DialEvents events) { dialled_ = std::move(events); },
+                     [] {},
+                     std::make_unique<test::SetClock>(now_)};
+};
+
+TEST_F(AWorkerShell, TellsEachServerTheNumberOfAllBeforeItBegins) {
+  admit();
+  EXPECT_EQ(first_.of(MessageKind::setup), 2);
+}
+
+/// The stream breaks and is replaced while the first requests are sent: they are sent again, and not before all have
+/// been sent once.
+TEST_F(AWorkerShell, RepeatsItsFirstRequestsOnAStreamThatReplacesTheirs) {
+  admit();
+  std::future<void> replacing;
+  first_.at_first_request = [&] {
+    replacing = std::async(std::launch::async, [&] {
+      lose();
+      shell_.turn();
+      answer(second_);
+      welcome();
+    });
+    EXPECT_EQ(replacing.wait_for(100ms), std::future_status::timeout) << "the welcome must not take effect here";
+    EXPECT_EQ(second_.of(MessageKind::initial), 0);
+  };
+  shell_.begin();
+  replacing.get();
+  EXPECT_EQ(second_.of(MessageKind::setup), 1);
+  EXPECT_EQ(second_.of(MessageKind::initial), 1);
+}
+
+TEST_F(AWorkerShell, SendsNothingOnAStreamBeforeItsServerHasAnswered) {
+  admit();
+  shell_.begin();
+  lose();
+  shell_.turn();
+  answer(second_);
+  shell_.tables().end_step({1, 1});
+  shell_.tables().demand();
+  EXPECT_EQ(second_.of(MessageKind::push) + second_.of(MessageKind::fetch), 0);
+  welcome();
+  EXPECT_EQ(second_.of(MessageKind::push) + second_.of(MessageKind::fetch), 1);
+}
+
+TEST_F(AWorkerShell, DialsUntilTheTimeoutAndThenNamesTheServerAndTheCause) {
+  shell_.turn();
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    now_ += 4s;
+    std::exchange(dialled_, {}).failed(std::make_exception_ptr(PeerLost("no server answers")));
+    EXPECT_EQ(shell_.is_whole(), attempt < 2);
+    shell_.turn();
+    EXPECT_EQ(dialled_.failed != nullptr, attempt < 2);
+  }
+  try {
+    shell_.require_whole();
+    FAIL();
+  } catch (const PeerLost& error) {
+    EXPECT_STREQ(error.what(), "server 0 at @server has been out of reach for 12.0 s: no server answers");
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::server
