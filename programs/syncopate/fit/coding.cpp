@@ -36,7 +36,9 @@ CodingCost coding_of(Group& group, const std::string& codec, const std::vector<f
   std::vector<double> encode_s, decode_s;
   barrier(group);
   for (int step = 0; step <= kSteps; ++step) {
-    std::vector<float> gradient = drawn;
+    // In another rotation for each step: residuals add up as those of independent gradients.
+    std::vector<float> gradient(kElements);
+    std::ranges::rotate_copy(drawn, drawn.begin() + step * std::ptrdiff_t{kElements / (kSteps + 1)}, gradient.begin());
     const LoopbackStep took = loopback.step(gradient);
     if (step == 0) continue;  // memory is touched for the first time
     encode_s.push_back(took.encode_s);
