@@ -168,6 +168,31 @@ TEST(ExchangeLaw, CountsThePayloadsThatEachCodecDecodes) {
   }
 }
 
+// ResNet-50 by `importance` on the 96 ranks of its paper: a step without computing is the measured coding plus the
+// exchange. Measured: encode + decode of `syncopate bench codec --feedback residual` at this size, on one core. Values
+// cross a port 2 (N - 1)/N times, the one mask (N - 1)/N times.
+TEST(ExchangeLaw, OfImportanceOn96RanksIsMeasuredCodingPlusTheExchange) {
+  constexpr std::uint64_t kElements = 25'557'032;
+  struct Case {
+    double density, index_bits, coding_s;
+  };
+  const Cluster cluster = read_cluster(DATA_FOLDER "/cluster/gtx1080ti_1gbit.json");
+  const Profile profile{.model = "ResNet-50",
+                        .layers = {{.name = "all", .bytes = kElements * sizeof(float), .backward_s = 1e-9}}};
+  for (const Case& of : {Case{0.017, 7.4, 0.150}, Case{0.021, 7.1, 0.158}}) {
+    const std::vector<Gradient> model{{.name = "all", .elements = kElements}};
+    const auto law = [&](int, int) {
+      return exchange_law(model, {.coding = {.codec = fmt::format("importance:auto:{}", of.density)}}, cluster);
+    };
+    const double sent = of.density * kElements * 95 / 96;
+    const double exchange_s = sent * (2 * 4 + of.index_bits / 8) * cluster.inter->beta_s_per_byte;
+    const Simulation step = simulate_training(profile, cluster, {.policies = {"single"}, .law = law}).front();
+    const double expected_s = of.coding_s + exchange_s;
+    EXPECT_EQ(step.ranks, 96);
+    EXPECT_NEAR(step.iteration_s, expected_s, 0.1 * expected_s) << of.density;
+  }
+}
+
 // The incomplete last host takes part in what runs between hosts.
 TEST(ExchangeLaw, CountsAnIncompleteHost) {
   EXPECT_DOUBLE_EQ(cost_s(cluster_of(10, 4), law_of("none", "hierarchical", cluster_of(10, 4))),
