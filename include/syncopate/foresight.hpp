@@ -29,6 +29,10 @@ struct ExchangeChoice {
 [[nodiscard]] ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const Cluster& cluster,
                                    const std::string& algorithm = "auto");
 
+/// A warning where the cluster lacks the codec's times, and one where the share of elements that it sends is assumed.
+/// `law`: that of the choice.
+[[nodiscard]] std::vector<std::string> warnings_about_law(const ExchangeChoice& choice, const ExchangeLawOf& law);
+
 struct CompareOptions {
   std::vector<std::string> policies;  ///< as PredictOptions::policies
   std::uint64_t fusion_bytes = 0;     ///< as PredictOptions::fusion_bytes

@@ -41,19 +41,8 @@ class Warnings final {
   void add(std::string text) {
     if (!text.empty()) texts_.push_back(std::move(text));
   }
-  /// Where the cluster lacks the codec's times, or the number of elements that it sends is assumed.
-  void add_those_of(const ExchangeChoice& choice, const ExchangeLawOf& law) {
-    if (!law) return;
-    const ExchangeLaw of_one = law(1, 1);
-    if (!of_one.coding_is_known)
-      add(fmt::format(
-          "the cluster file has no times of codec {}, and 0 s are assumed; `syncopate fit --codec {}` measures it",
-          choice.codec, choice.codec));
-    if (!of_one.density_is_known)
-      add(
-          fmt::format("the share of elements that codec {} sends depends on the gradients, and 1 to 1.5 % are assumed; "
-                      "give the share or the rows of a run by --density",
-                      choice.codec));
+  void add(std::vector<std::string> texts) {
+    for (std::string& text : texts) add(std::move(text));
   }
   /// Where a bucket is larger than the measured sizes.
   void add_those_of(const std::vector<Prediction>& predictions, const Cluster& cluster) {
@@ -127,6 +116,22 @@ ExchangeLawOf law_of(const ExchangeChoice& choice, const Profile& profile, const
   return law;
 }
 
+std::vector<std::string> warnings_about_law(const ExchangeChoice& choice, const ExchangeLawOf& law) {
+  if (!law) return {};
+  std::vector<std::string> texts;
+  const ExchangeLaw of_one = law(1, 1);
+  if (!of_one.coding_is_known)
+    texts.push_back(fmt::format(
+        "the cluster file has no times of codec {}, and 0 s are assumed; `syncopate fit --codec {}` measures it",
+        choice.codec, choice.codec));
+  if (!of_one.density_is_known)
+    texts.push_back(
+        fmt::format("the share of elements that codec {} sends depends on the gradients, and 1 to 1.5 % are assumed; "
+                    "`plan` and `simulate` take the share or the rows of a run by --density",
+                    choice.codec));
+  return texts;
+}
+
 ComparedPolicies compare_policies(const Profile& profile, Cluster cluster, const CompareOptions& options) {
   const int ranks = options.ranks.value_or(cluster.ranks);
   base::require(ranks >= 1, "{} ranks; allowed: 1 or more", ranks);
@@ -140,7 +145,7 @@ ComparedPolicies compare_policies(const Profile& profile, Cluster cluster, const
   const PredictOptions predict{.policies = options.policies,
                                .fusion_bytes = options.fusion_bytes,
                                .law = law_of(options.exchange, profile, cluster, options.algorithm)};
-  warnings.add_those_of(options.exchange, predict.law);
+  warnings.add(warnings_about_law(options.exchange, predict.law));
   std::vector<Prediction> predictions = predict_policies(profile, cluster, predict);
   warnings.add_those_of(predictions, cluster);
   std::vector<ExchangePhase> phases;
@@ -173,7 +178,7 @@ SimulatedTraining simulate_exchange(const Profile& profile, Cluster cluster, Sim
   if (!algorithm.empty()) cluster.algorithm = algorithm;
   options.law = law_of(choice, profile, cluster, algorithm);
   Warnings warnings;
-  warnings.add_those_of(choice, options.law);
+  warnings.add(warnings_about_law(choice, options.law));
   std::vector<Simulation> rows = simulate_training(profile, cluster, options);
   for (const int ranks : options.ranks.empty() ? std::vector{cluster.ranks} : options.ranks)
     warnings.add(warning_about_links(cluster, ranks));

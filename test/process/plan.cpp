@@ -90,6 +90,12 @@ TEST_F(PlanPolicies, ARecipeIsTheSumOfItsPartsSteps) {
   EXPECT_NEAR(rows[2].at("seconds").get<double>(),
               10 * rows[0].at("step_s").get<double>() + rows[1].at("step_s").get<double>(), 1e-6);
   EXPECT_NE(plan_of({}).output.find("in all "), std::string::npos);
+  std::ofstream(recipe) << R"({"samples": 1000, "parts": [
+      {"epochs": 1, "batch": 50, "samples_per_second": 10, "codec": "fp16"},
+      {"epochs": 2, "batch": 50, "samples_per_second": 20, "codec": "fp16"}]})";
+  const std::string warned = plan_of({}).error, unknown = "the cluster file has no times of codec fp16";
+  EXPECT_NE(warned.find(unknown), std::string::npos) << warned;
+  EXPECT_EQ(warned.find(unknown), warned.rfind(unknown)) << "once for all parts";
   std::ofstream(recipe) << R"({"samples": 1000, "parts": [{"epochs": 2, "batch": 50}]})";
   EXPECT_EQ(plan_of({}).code, 2);
   EXPECT_NE(plan_of({}).error.find("has no samples_per_second"), std::string::npos);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "arguments.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/foresight.hpp"
@@ -22,6 +24,7 @@ struct PredictedRecipe {
   Cluster cluster;
   std::vector<PartTime> parts;
   double seconds = 0, serial_seconds = 0;
+  std::set<std::string> warnings;  ///< each once, of all parts
 };
 
 PredictedRecipe answer_of(const RecipeArguments& options) {
@@ -36,6 +39,7 @@ PredictedRecipe answer_of(const RecipeArguments& options) {
   for (const RecipePart& part : answer.recipe.parts) {
     answer.parts.push_back(time_of(part, answer.recipe.samples, profile, answer.cluster));
     const PartTime& time = answer.parts.back();
+    answer.warnings.insert(time.warnings.begin(), time.warnings.end());
     answer.seconds += static_cast<double>(time.steps) * time.step_s;
     answer.serial_seconds += static_cast<double>(time.steps) * time.serial_s;
   }
@@ -73,6 +77,7 @@ void print_table(const PredictedRecipe& answer) {
 
 int print(const RecipeArguments& options, const Session& session) {
   const PredictedRecipe answer = answer_of(options);
+  for (const std::string& warning : answer.warnings) session.log.write(LogLevel::warning, warning);
   if (!session.json) {
     print_table(answer);
     return 0;
@@ -108,9 +113,9 @@ PartTime time_of(const RecipePart& part, std::uint64_t samples, const Profile& p
   const Profile step = scaled(profile, time.compute_s - part.update_s);
   Cluster here = cluster;
   if (part.algorithm != "auto") here.algorithm = part.algorithm;
-  const PredictOptions options{
-      .policies = {"fusion", "single"},
-      .law = law_of({.codec = part.codec, .exchange = part.exchange}, step, here, part.algorithm)};
+  const ExchangeChoice choice{.codec = part.codec, .exchange = part.exchange};
+  const PredictOptions options{.policies = {"fusion", "single"}, .law = law_of(choice, step, here, part.algorithm)};
+  time.warnings = warnings_about_law(choice, options.law);
   const std::vector<Prediction> predictions = predict_policies(step, here, options);
   time.step_s = predictions.front().iteration_s + part.update_s;
   const PredictedBucket& all = predictions.back().buckets.front();
