@@ -11,7 +11,7 @@ namespace syncopate::server {
 
 namespace {
 
-/// Pause between two streams, so that a keeper that cannot follow is not dialled in a busy loop.
+/// The least time between two dials: a keeper that cannot follow is not dialled in a busy loop.
 constexpr std::chrono::milliseconds kPause{50};
 
 }  // namespace
@@ -38,11 +38,14 @@ base::Time ReplicaLink::turn() {
   state_.with([&](State& state) {
     retired.swap(state.retired);
     if (state.phase != Phase::away) return;
-    is_due = state.next <= clock_->now();
-    if (is_due)
-      state.phase = Phase::dialling;
-    else
+    const base::Time now = clock_->now();
+    is_due = state.next <= now;
+    if (!is_due) {
       next = state.next;
+      return;
+    }
+    state.phase = Phase::dialling;
+    state.next = now + kPause;
   });
   for (const auto& stream : retired) stream->end();
   if (!is_due) return next;
@@ -98,7 +101,6 @@ void ReplicaLink::miss(const std::exception_ptr& why) {
   } catch (const PeerLost&) {
     state_.with([&](State& state) {
       if (state.phase != Phase::over) state.phase = Phase::away;
-      state.next = clock_->now() + kPause;
     });
     events_.due();
   } catch (...) {
@@ -139,7 +141,6 @@ void ReplicaLink::lose(const streams::Ending& ending) {
     if (state.stream) state.retired.push_back(std::move(state.stream));
     if (state.phase == Phase::over) return false;
     state.phase = Phase::away;
-    state.next = clock_->now() + kPause;
     return true;
   });
   events_.due();

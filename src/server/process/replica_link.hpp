@@ -46,7 +46,7 @@ class ReplicaLink final {
 
  private:
   enum class Phase : std::uint8_t {
-    away,      ///< until `next`
+    away,      ///< until `next`, and a turn
     dialling,  ///< one of the dial's events comes
     claiming,  ///< the keeper has not answered the claim
     following,
@@ -54,7 +54,7 @@ class ReplicaLink final {
   };
   struct State {
     Phase phase = Phase::away;
-    base::Time next{};
+    base::Time next{};                          ///< the earliest time of a further dial
     std::shared_ptr<streams::Stream> stream{};  ///< while claiming and following
     std::vector<std::shared_ptr<streams::Stream>> retired{};
   };
