@@ -88,11 +88,11 @@ def main():
     parser.add_argument("--kills", type=int, default=100, help="of each build")
     parser.add_argument("--play", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.play:
+        play(options.builds[0], options.kills)
+        options.builds = []
     for begin in range(0, options.kills, TURN):
         for build in options.builds:
-            if options.play:
-                play(build, options.kills)
-                return
             subprocess.run([sys.executable, __file__, build, "--play", "--kills", str(min(TURN, options.kills - begin))], check=True,
                            env=os.environ | {"PYTHONPATH": str(Path(build) / "python")})
 
