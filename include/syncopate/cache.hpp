@@ -17,6 +17,8 @@ struct Options {
   std::uint64_t memory_bytes = 0;  ///< bytes of records kept in memory
   std::string folder;              ///< on a local disk; rank r writes into FOLDER/rank-r; empty: no disk
   std::uint64_t disk_bytes = 0;    ///< limit of the records and their index on disk
+  /// Bytes of decoded forms kept in memory, in addition to memory_bytes, of records that this rank holds. 0: none.
+  std::uint64_t decoded_bytes = 0;
   Log log;
   /// For readers that form no group, such as workers of a parameter server, with a group of one rank: the part of every
   /// step that this reader reads, and the number of its folder. It holds what it has read itself.
@@ -39,6 +41,7 @@ struct Counters {
   Tally disk;                 ///< this rank's own
   Tally peers;                ///< memory or disk of another rank
   Tally origin;               ///< the source, read by this rank or, on its behalf, by the record's holder
+  std::uint64_t decoded = 0;  ///< records of `memory` and `peers` that came in their decoded form
   std::uint64_t damaged = 0;  ///< damaged records on this rank's disk, which were read again from the origin
 };
 
@@ -63,6 +66,8 @@ class Cache final : public input::Reader {
   /// Collective. Throws Mismatch if ranks read different steps, and the errors of the group's collectives; every later
   /// call then throws the same error.
   [[nodiscard]] std::vector<input::Record> read(const input::Step& step) override;
+  /// From now on this rank keeps the decoded form instead of the record in its memory, and uses and sends it.
+  void keep(std::uint32_t sample, std::vector<std::byte> decoded) override;
   /// One row for each started epoch, in order. Any thread may call it.
   [[nodiscard]] std::vector<Counters> counters() const;
   /// Ends a read that waits for other ranks. From now on reads of any rank that exchange records throw RemoteFailure

@@ -70,10 +70,15 @@ struct Step {
   std::size_t batch = 0;  ///< of all ranks together
 };
 
+/// The bytes of a record: those of the source; those of the source, and the reader takes their decoded form
+/// (Reader::keep); or the decoded form that Reader::keep has taken.
+enum class Form : std::uint8_t { encoded, wanted, decoded };
+
 /// A record as it was read.
 struct Record {
   std::uint32_t sample = 0;
   std::vector<std::byte> bytes;
+  Form form = Form::encoded;
 };
 
 /// Reads this rank's records step by step: directly from a Source, or through the distributed cache.
@@ -84,6 +89,9 @@ class Reader {
   /// cache) is collective: all ranks call it with the same steps in the same order. Throws what Source::read throws;
   /// PeerLost.
   [[nodiscard]] virtual std::vector<Record> read(const Step& step) = 0;
+  /// Takes the decoded form of a record that `read` has returned as Form::wanted, a function of its bytes alone. Later
+  /// reads of any rank may return it. Any thread may call it. A reader without room for it drops it.
+  virtual void keep(std::uint32_t /*sample*/, std::vector<std::byte> /*decoded*/) {}
 };
 
 }  // namespace syncopate::input

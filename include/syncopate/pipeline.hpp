@@ -35,6 +35,11 @@ class Decoder {
   /// A record that declares more than 67 million pixels is refused before memory is allocated. Throws Misuse if this
   /// build lacks the library that reads the record.
   virtual void decode(std::span<const std::byte> record, const PictureTransform& look, float* out) = 0;
+  /// The decoded form of `record`, before any random change: a record from which `decode` writes the same bits for
+  /// every transform of `least_side` pixels or more, in less time. Empty if it has none. Throws what `decode` throws.
+  [[nodiscard]] virtual std::vector<std::byte> whole(std::span<const std::byte> /*record*/, int /*least_side*/) {
+    return {};
+  }
 };
 
 /// Colours from 0 to 1 become (colour - mean) / deviation, for red, green and blue. By default these are the moments of
@@ -44,8 +49,10 @@ struct Normalisation {
   std::array<float, 3> deviation{0.229F, 0.224F, 0.225F};
 };
 
-/// Returns a decoder of records that are whole JPEG or PNG files, which it recognises by their first bytes. Throws
-/// Misuse for a mean that is not finite and for a deviation that is not above 0.
+/// Returns a decoder of records that are whole JPEG or PNG files, which it recognises by their first bytes. The decoded
+/// form is 16 bytes and then 3 bytes per pixel; a JPEG has none if its shorter side is twice `least_side` or more,
+/// because libjpeg-turbo decodes some of its cuts at a smaller scale. Throws Misuse for a mean that is not finite and
+/// for a deviation that is not above 0.
 [[nodiscard]] std::unique_ptr<Decoder> picture_decoder(const Normalisation& normalisation = {});
 
 /// A set of pictures with labels, in two parts.
@@ -88,6 +95,8 @@ struct PipelineOptions {
   bool augment = false;
   std::uint64_t seed = 0;
   OnCorrupt on_corrupt = OnCorrupt::skip;
+  int least_side =
+      0;  ///< smallest side of any step, from which pictures are decoded for Reader::keep; 0: unknown, none
   std::chrono::milliseconds timeout{600'000};  ///< limit of `next`: a read that hangs is an error
 };
 

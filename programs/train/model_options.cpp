@@ -28,6 +28,8 @@ void add_cache_options(CLI::App& app, Options& o) {
             "images: memory of this rank in the cache of encoded images that all ranks share, such as 4GiB");
   app.add_option("--cache-folder", o.cache_folder, "images: folder on a local disk for the cache; needs --cache-disk");
   add_bytes(app, "--cache-disk", o.cache_disk_bytes, "bytes of --cache-folder for this rank, such as 100GiB");
+  add_bytes(app, "--cache-decoded", o.cache_decoded_bytes,
+            "JPEG and PNG images: more memory of this rank, for decoded images of the cache, such as 16GiB");
   add_bytes(app, "--origin-rate", o.origin_rate,
             "limit of bytes per second that each rank reads from --data, to emulate a network file system");
 }

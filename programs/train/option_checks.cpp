@@ -41,7 +41,11 @@ void check_servers(const Options& o) {
 void check_cache(const Options& o) {
   require(o.cache_folder.empty() == (o.cache_disk_bytes == 0),
           "--cache-folder and --cache-disk need each other: give a folder and the bytes to use of it");
-  const bool caches = o.cache_bytes > 0 || !o.cache_folder.empty(), any = caches || o.origin_rate > 0;
+  const bool caches = o.cache_bytes > 0 || !o.cache_folder.empty();
+  require(o.cache_decoded_bytes == 0 || caches,
+          "--cache-decoded keeps the decoded form of images that the cache holds; give also --cache with the bytes of "
+          "the encoded images, or --cache-folder and --cache-disk");
+  const bool any = caches || o.origin_rate > 0;
   require(!any || model_named(o.model).input == DataKind::images,
           "--cache, --cache-folder and --origin-rate with --model {}, which trains on text in memory; allowed: with "
           "models of images",

@@ -151,8 +151,8 @@ void add_results(CLI::App& app, Options& o) {
 /// Whether ranks may give different values of an option: speed, place and output of a rank, and files and folders,
 /// which may have other names on other hosts. All ranks or none must give the latter.
 bool is_own(const std::string& option) {
-  for (const char* own : {"--threads", "--input-threads", "--cache", "--cache-folder", "--cache-disk", "--log-level",
-                          "--json", "--report-every", "--resume", "--data"})
+  for (const char* own : {"--threads", "--input-threads", "--cache", "--cache-folder", "--cache-disk",
+                          "--cache-decoded", "--log-level", "--json", "--report-every", "--resume", "--data"})
     if (option == own) return true;
   return false;
 }

@@ -29,6 +29,7 @@ struct Options {
   int input_threads = 1;                                ///< threads that decode images
   bool stop_on_corrupt = false;                         ///< an image that cannot be decoded ends the run
   std::uint64_t cache_bytes = 0, cache_disk_bytes = 0;  ///< this rank's, for encoded samples
+  std::uint64_t cache_decoded_bytes = 0;                ///< this rank's, for decoded samples
   std::string cache_folder;                             ///< empty: no cache on disk
   std::uint64_t origin_rate = 0;  ///< limit of bytes per second that a rank reads of --data; 0: none
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ranges>
 
 #include "evaluation.hpp"
 #include "ranks/equal.hpp"
@@ -118,8 +119,12 @@ void Training::begin_run() {
   if (o.origin_rate > 0 && place.rank == 0)
     run_.output.warn(fmt::format("each rank reads at most {} a second from --data: --origin-rate limits it",
                                  format_bytes(static_cast<double>(o.origin_rate))));
-  batches_ =
-      run_.data->training({run_.group, {place.rank, place.ranks, state_.seed}, state_.progress, plan_of_steps(last)});
+  const auto side_of = [this](const Part& part) { return run_.data->side(part.options.resolution); };
+  batches_ = run_.data->training({run_.group,
+                                  {place.rank, place.ranks, state_.seed},
+                                  state_.progress,
+                                  plan_of_steps(last),
+                                  std::ranges::min(run_.parts | std::views::transform(side_of))});
   if (o.recipe && !done()) run_.output.part(part_->part(), run_.parts.size(), state_.progress.step);
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/guarded.hpp"
 #include "base/require.hpp"
+#include "cache/decoded.hpp"
 #include "cache/parcels.hpp"
 #include "cache/partition.hpp"
 #include "syncopate/collective.hpp"
@@ -48,7 +49,7 @@ Partition partition_of(const std::vector<Statement>& all, const input::Source& s
 base::Time now() { return base::SteadyClock().now(); }
 
 Tally& tally_of(Counters& row, Tier tier) {
-  if (tier == Tier::memory) return row.memory;
+  if (tier == Tier::memory || tier == Tier::decoded) return row.memory;
   return tier == Tier::disk ? row.disk : row.origin;
 }
 
@@ -67,7 +68,8 @@ class Cache::Impl {
         order_(source.records(), seed),
         part_(options.part),
         parts_(options.parts),
-        partition_(0, {}) {
+        partition_(0, {}),
+        decoded_(options.decoded_bytes) {
     base::require(parts_ == 1 || group_->size() == 1, "a part of every step in a group of {}; allowed: in a group of 1",
                   group_->size());
     base::require(part_ >= 0 && part_ < parts_, "part {} of {} of every step; allowed: 0 to {}", part_, parts_,
@@ -76,14 +78,16 @@ class Cache::Impl {
     plan_.in.resize(static_cast<std::size_t>(group_->size()));
     auto store = open_store(options, source);
     const Room room{store ? options.disk_bytes : 0, options.memory_bytes};
-    partition_ = partition_of(agree(*group_, {source.version(), source.records(), seed, room,
-                                              store ? store->samples() : std::vector<std::uint32_t>{}}),
-                              source);
+    const auto all = agree(*group_, {source.version(), source.records(), seed, room, options.decoded_bytes,
+                                     store ? store->samples() : std::vector<std::uint32_t>{}});
+    for (const Statement& one : all) most_decoded_.push_back(one.decoded);
+    partition_ = partition_of(all, source);
     if (store) store->retain([&](std::uint32_t s) { return partition_.known_holder_of(s) == group_->rank(); });
     tiers_.emplace(source, options.memory_bytes, std::move(store));
   }
 
   std::vector<input::Record> read(const input::Step& step);
+  void keep(std::uint32_t sample, std::vector<std::byte> decoded) { decoded_.keep(sample, std::move(decoded)); }
   void abort(const std::string& reason) noexcept { group_->abort(reason); }
   std::vector<Counters> counters() const {
     return rows_.with([](const auto& rows) {
@@ -119,6 +123,7 @@ class Cache::Impl {
     throw;
   }
   void plan(const input::Step& step);
+  void exchange_lengths(const std::string& step);
   void fill(Parcels& out, Counters& row);
   void take(const Item& item, input::Record& into, Counters& row);
   void take_direct(const Item& item, input::Record& into, Counters& row);
@@ -131,7 +136,9 @@ class Cache::Impl {
   const int part_, parts_;
   Partition partition_;
   std::optional<LocalTiers> tiers_;
-  StepPlan plan_;  ///< of the present step; its memory is kept for the next one
+  Decoded decoded_;
+  std::vector<std::uint64_t> most_decoded_;  ///< bytes of decoded forms that each rank may keep
+  StepPlan plan_;                            ///< of the present step; its memory is kept for the next one
   Parcels out_, in_;
   base::Guarded<std::map<std::uint64_t, Counters>> rows_;
 };
@@ -158,15 +165,50 @@ void Cache::Impl::plan(const input::Step& step) {
   }
 }
 
+/// Which forms a rank keeps depends on its decoding threads, so the others do not know the lengths that it sends.
+void Cache::Impl::exchange_lengths(const std::string& step) {
+  if (std::ranges::all_of(most_decoded_, [](std::uint64_t bytes) { return bytes == 0; })) return;
+  std::vector<std::uint64_t> ours, theirs;
+  std::vector<std::size_t> to, from;
+  for (std::vector<Item>& items : plan_.out) {
+    for (Item& item : items) {
+      item.decoded = decoded_.find(item.sample);
+      if (!item.decoded.empty()) item.bytes = item.decoded.size();
+      ours.push_back(item.bytes);
+    }
+    to.push_back(items.size() * sizeof(std::uint64_t));
+  }
+  for (const std::vector<Item>& items : plan_.in) {
+    from.push_back(items.size() * sizeof(std::uint64_t));
+    theirs.resize(theirs.size() + items.size());
+  }
+  alltoall_v(*group_, {std::as_bytes(std::span(ours)), to}, {std::as_writable_bytes(std::span(theirs)), from},
+             {.name = "lengths of " + step});
+  auto length = theirs.begin();
+  for (std::size_t rank = 0; rank < plan_.in.size(); ++rank)
+    for (Item& item : plan_.in[rank]) {
+      const std::uint64_t most = std::max<std::uint64_t>(item.bytes, most_decoded_[rank]);
+      if (*length > most)
+        throw Corrupt(fmt::format("rank {} announces {} bytes of {}; allowed: at most {}", rank, *length,
+                                  source_.name(item.sample), most));
+      item.bytes = *length++;
+    }
+}
+
 /// Marks a record that this rank cannot read as lost. The rank that uses it then reads it itself and receives the
 /// error.
 void Cache::Impl::fill(Parcels& out, Counters& row) {
   out.each([&](const Item& item, std::byte& tier, base::Bytes record) {
     const base::Time begin = now();
     Tier from = Tier::lost;
-    try {
-      from = tiers_->read(item.sample, record);
-    } catch (const std::exception&) {
+    if (!item.decoded.empty()) {
+      std::ranges::copy(item.decoded, record.begin());
+      from = Tier::decoded;
+    } else {
+      try {
+        from = tiers_->read(item.sample, record);
+      } catch (const std::exception&) {
+      }
     }
     tier = static_cast<std::byte>(from);
     tally_of(row, from).seconds += base::seconds(now() - begin);
@@ -175,9 +217,19 @@ void Cache::Impl::fill(Parcels& out, Counters& row) {
 
 void Cache::Impl::take(const Item& item, input::Record& into, Counters& row) {
   const base::Time begin = now();
-  Tally& tally = tally_of(row, tiers_->read(item.sample, into.bytes));
+  Tier from = Tier::decoded;
+  if (const base::ConstBytes decoded = decoded_.find(item.sample); !decoded.empty()) {
+    into.bytes.assign(decoded.begin(), decoded.end());
+    into.form = input::Form::decoded;
+    ++row.decoded;
+  } else {
+    from = tiers_->read(item.sample, into.bytes);
+    if (decoded_.has_room()) into.form = input::Form::wanted;
+  }
+  Tally& tally = tally_of(row, from);
   tally.seconds += base::seconds(now() - begin);
-  add(tally, item);
+  ++tally.records;
+  tally.bytes += into.bytes.size();
 }
 
 void Cache::Impl::take_direct(const Item& item, input::Record& into, Counters& row) {
@@ -190,8 +242,16 @@ void Cache::Impl::take_direct(const Item& item, input::Record& into, Counters& r
 void Cache::Impl::unpack(Parcels& in, std::vector<input::Record>& records, Counters& row) {
   in.each([&](const Item& item, std::byte& tier, base::Bytes record) {
     const auto from = static_cast<Tier>(tier);
-    if (from == Tier::lost) return take_direct(item, records[item.place], row);
-    std::ranges::copy(record, records[item.place].bytes.begin());
+    input::Record& into = records[item.place];
+    if (from == Tier::lost) return take_direct({item.sample, item.place, into.bytes.size()}, into, row);
+    if (from == Tier::decoded) {
+      into.form = input::Form::decoded;
+      ++row.decoded;
+    } else if (record.size() != into.bytes.size()) {
+      throw Corrupt(fmt::format("{} has {} bytes, of which another rank sent {}", source_.name(item.sample),
+                                into.bytes.size(), record.size()));
+    }
+    into.bytes.assign(record.begin(), record.end());
     add(from == Tier::origin ? row.origin : row.peers, item);
   });
 }
@@ -208,13 +268,15 @@ std::vector<input::Record> Cache::Impl::read(const input::Step& step) {
   Counters row;
   row.epoch = step.at.epoch;
   const std::uint64_t damaged = tiers_->damaged();
+  for (const std::uint32_t sample : decoded_.fresh()) tiers_->forget(sample);
+  const std::string name = fmt::format("records of epoch {} from {} by {}", step.at.epoch, step.at.sample, step.batch);
+  if (plan_.moves > 0) exchange_lengths(name);
   out_.lay_out(plan_.out);
   in_.lay_out(plan_.in);
   fill(out_, row);
   if (plan_.moves > 0) {  // otherwise no rank calls it
     const base::Time begin = now();
-    alltoall_v(*group_, {out_.bytes(), out_.lengths()}, {in_.bytes(), in_.lengths()},
-               {.name = fmt::format("records of epoch {} from {} by {}", step.at.epoch, step.at.sample, step.batch)});
+    alltoall_v(*group_, {out_.bytes(), out_.lengths()}, {in_.bytes(), in_.lengths()}, {.name = name});
     row.peers.seconds += base::seconds(now() - begin);
   }
   // A failure from here on affects only this rank: the others have their records.
@@ -235,6 +297,7 @@ void Cache::Impl::count(const Counters& step) {
       (row.*tier).bytes += (step.*tier).bytes;
       (row.*tier).seconds += (step.*tier).seconds;
     }
+    row.decoded += step.decoded;
     row.damaged += step.damaged;
   });
 }
@@ -248,6 +311,7 @@ std::unique_ptr<Cache> Cache::form(Group& group, const input::Source& source, st
 }
 
 std::vector<input::Record> Cache::read(const input::Step& step) { return impl_->read(step); }
+void Cache::keep(std::uint32_t sample, std::vector<std::byte> decoded) { impl_->keep(sample, std::move(decoded)); }
 std::vector<Counters> Cache::counters() const { return impl_->counters(); }
 void Cache::abort(const std::string& reason) noexcept { impl_->abort(reason); }
 

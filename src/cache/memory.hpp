@@ -32,22 +32,26 @@ class Memory final {
     free_ -= bytes.size();
     if (is_copy) copies_.push_back(sample);
   }
+  void forget(std::uint32_t sample) {
+    const auto found = records_.find(sample);
+    if (found == records_.end()) return;
+    free_ += found->second.size();
+    records_.erase(found);
+  }
 
  private:
   void drop_a_copy() {
-    const auto found = records_.find(copies_.back());
-    free_ += found->second.size();
-    records_.erase(found);
+    forget(copies_.back());
     copies_.pop_back();
   }
 
   std::uint64_t free_;
   std::unordered_map<std::uint32_t, std::vector<std::byte>> records_;
-  std::vector<std::uint32_t> copies_;
+  std::vector<std::uint32_t> copies_;  ///< also some that were forgotten
 };
 
 /// The place a record came from.
-enum class Tier : std::uint8_t { memory, disk, origin, lost };
+enum class Tier : std::uint8_t { memory, disk, origin, lost, decoded };
 
 class LocalTiers final {
  public:
@@ -67,6 +71,8 @@ class LocalTiers final {
     memory_.keep(sample, into, is_on_disk);
     return Tier::origin;
   }
+  /// The record's decoded form is kept: it is not read again.
+  void forget(std::uint32_t sample) { memory_.forget(sample); }
   [[nodiscard]] std::uint64_t damaged() const noexcept { return store_ ? store_->damaged() : 0; }
 
  private:

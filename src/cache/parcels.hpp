@@ -13,11 +13,11 @@ namespace syncopate::cache {
 struct Item {
   std::uint32_t sample = 0;
   std::size_t place = 0;
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;       ///< of the form that is sent
+  base::ConstBytes decoded{};  ///< at the sender: the decoded form, if it is sent
 };
 
-/// A part has one byte per record, the tier it came from, and then the records. Lengths are not sent, because both ends
-/// can compute them.
+/// A part has one byte per record, the tier it came from, and then the records. Their lengths are known before.
 class Parcels final {
  public:
   /// Lays out the parts of a step; keeps the memory of earlier steps. `by_rank` must outlive their use.

@@ -52,7 +52,7 @@ int Partition::holder_of(std::uint32_t sample, std::uint64_t bytes, int taker) {
 
 namespace {
 
-constexpr std::size_t kNumbers = 5, kBits = 64;
+constexpr std::size_t kNumbers = 6, kBits = 64;
 
 /// Gathers `mine` of all ranks; it has the same length on every rank.
 std::vector<std::uint64_t> gathered(Group& group, const std::vector<std::uint64_t>& mine, const char* name) {
@@ -77,11 +77,13 @@ void compare(const Statement& first, const Statement& other, Where where) {
 }  // namespace
 
 std::vector<Statement> agree(Group& group, const Statement& mine) {
-  const auto numbers = gathered(group, {mine.version, mine.records, mine.seed, mine.room.disk, mine.room.memory},
-                                "cache: sets and budgets");
+  const auto numbers =
+      gathered(group, {mine.version, mine.records, mine.seed, mine.room.disk, mine.room.memory, mine.decoded},
+               "cache: sets and budgets");
   std::vector<Statement> all;
   for (std::size_t at = 0; at < numbers.size(); at += kNumbers)
-    all.push_back({numbers[at], numbers[at + 1], numbers[at + 2], {numbers[at + 3], numbers[at + 4]}, {}});
+    all.push_back(
+        {numbers[at], numbers[at + 1], numbers[at + 2], {numbers[at + 3], numbers[at + 4]}, numbers[at + 5], {}});
   for (std::size_t rank = 1; rank < all.size(); ++rank)
     compare(all[0], all[rank],
             {.rank = group.rank(), .peer = static_cast<int>(rank), .operation = "forming a cache", .tensor = ""});

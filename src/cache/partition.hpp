@@ -40,6 +40,7 @@ class Partition final {
 struct Statement {
   std::uint64_t version = 0, records = 0, seed = 0;  ///< equal on all ranks
   Room room;
+  std::uint64_t decoded = 0;           ///< bytes for decoded forms
   std::vector<std::uint32_t> on_disk;  ///< records that its disk has from an earlier run
 };
 

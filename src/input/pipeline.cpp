@@ -117,6 +117,8 @@ class Pipeline::Work final {
   void read_step(const StepPlan& step, Job& job) {
     base::require(step.batch >= 1 && step.side >= 1, "a step of {} pictures of {} pixels each way; allowed: at least 1",
                   step.batch, step.side);
+    base::require(step.side >= options_.least_side, "a step of {} pixels each way; allowed: at least least_side, {}",
+                  step.side, options_.least_side);
     job.records = reader_->read({job.batch.at, step.batch});
     const std::size_t count = job.records.size(), side = static_cast<std::size_t>(step.side);
     job.left = count;
@@ -192,6 +194,7 @@ class Pipeline::Work final {
     std::uint32_t sample = record.sample;
     for (std::size_t tries = 0;; ++tries) {
       try {
+        if (record.form == Form::wanted && options_.least_side > 0) keep_whole(decoder, record);
         decoder.decode(record.bytes, look_at(job.batch, sample), out);
         break;
       } catch (const Corrupt& why) {
@@ -202,11 +205,20 @@ class Pipeline::Work final {
         refused.push_back({sample, why.what()});
       }
       sample = static_cast<std::uint32_t>((sample + std::size_t{1}) % source_->records());
+      record.form = Form::encoded;
       record.bytes.resize(source_->bytes(sample));
       source_->read(sample, record.bytes);
     }
     job.batch.labels[i] = source_->label(sample);
     record.bytes = {};
+  }
+
+  /// The record becomes its decoded form, which the reader takes too.
+  void keep_whole(Decoder& decoder, Record& record) const {
+    std::vector<std::byte> whole = decoder.whole(record.bytes, options_.least_side);
+    if (whole.empty()) return;
+    record.bytes = whole;
+    reader_->keep(record.sample, std::move(whole));
   }
 
   [[nodiscard]] PictureTransform look_at(const PictureBatch& batch, std::uint32_t sample) const {
@@ -219,7 +231,7 @@ class Pipeline::Work final {
 
   const std::function<std::unique_ptr<Decoder>()> make_decoder_;
   const std::shared_ptr<const Source> source_;
-  const std::unique_ptr<Reader> reader_;  ///< used by the reading thread
+  const std::unique_ptr<Reader> reader_;  ///< read by the reading thread
   const PipelineOptions options_;
   const base::OwnProcess process_;
   base::Mutex mutex_;

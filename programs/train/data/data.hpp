@@ -40,6 +40,7 @@ struct RunSteps {
   input::ReaderRank reader;
   input::Progress from;
   input::Pipeline::Plan plan;  ///< plan of each step, equal on all ranks; called by any thread
+  int least_side = 0;          ///< smallest side of images in any step
 };
 
 /// This rank's part of the evaluation: of `count` samples, evenly spread over the held-out ones, those in `mine`.

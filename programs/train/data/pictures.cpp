@@ -75,6 +75,7 @@ class Pictures final : public Data {
   std::unique_ptr<Batches> training(const RunSteps& steps) const override {
     input::PipelineOptions options = options_;
     options.seed = steps.reader.seed;
+    options.least_side = steps.least_side;
     auto batches =
         std::make_unique<Prepared>(set_, reader_of(steps.group, *set_.training, steps.reader, words_), options);
     batches->start(steps.from, steps.plan);

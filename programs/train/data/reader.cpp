@@ -6,8 +6,11 @@ namespace {
 
 /// Workers of a parameter server form no group: each caches what it reads itself.
 cache::Options cache_options(const Group& group, const input::ReaderRank& reader, const Options& o) {
-  cache::Options options{
-      .memory_bytes = o.cache_bytes, .folder = o.cache_folder, .disk_bytes = o.cache_disk_bytes, .log = {}};
+  cache::Options options{.memory_bytes = o.cache_bytes,
+                         .folder = o.cache_folder,
+                         .disk_bytes = o.cache_disk_bytes,
+                         .decoded_bytes = o.cache_decoded_bytes,
+                         .log = {}};
   if (group.size() == reader.ranks) return options;
   options.part = reader.rank;
   options.parts = reader.ranks;
@@ -27,6 +30,9 @@ class Read final : public SampleReader {
 
   std::vector<input::Record> read(const input::Step& step) override {
     return cache_ ? cache_->read(step) : direct_->read(step);
+  }
+  void keep(std::uint32_t sample, std::vector<std::byte> decoded) override {
+    if (cache_) cache_->keep(sample, std::move(decoded));
   }
   [[nodiscard]] std::vector<cache::Counters> counters() const override {
     return cache_ ? cache_->counters() : std::vector<cache::Counters>{};

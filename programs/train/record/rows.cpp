@@ -36,7 +36,8 @@ Json row_of(const cache::Tally& tally) {
 
 Json row_of(const cache::Counters& row) {
   return {{"epoch", row.epoch},         {"memory", row_of(row.memory)}, {"disk", row_of(row.disk)},
-          {"peers", row_of(row.peers)}, {"origin", row_of(row.origin)}, {"damaged", row.damaged}};
+          {"peers", row_of(row.peers)}, {"origin", row_of(row.origin)}, {"decoded", row.decoded},
+          {"damaged", row.damaged}};
 }
 
 void add_medians(Json& row, const std::vector<StepRow>& rows) {

@@ -161,6 +161,22 @@ void read_jpeg(std::span<const std::byte> file, const PictureTransform& look, Cu
   turn_upright(cut, orientation);
 }
 
+bool read_whole_jpeg(std::span<const std::byte> file, int least_side, Cut& cut, bool& is_turned) {
+  Jpeg jpeg(file);
+  const auto [width, height] = jpeg.size();
+  require_reasonable(static_cast<std::uint64_t>(width), static_cast<std::uint64_t>(height));
+  const Box largest{0, 0, static_cast<double>(width), static_cast<double>(height)};
+  if (eighths_for(largest, least_side) < 8) return false;
+  const int orientation = jpeg.orientation();
+  cut.size = jpeg.start(8);
+  cut.pixels.resize(std::size_t{4} * static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+  jpeg.read_rows(0, height, cut.pixels.data());
+  jpeg.inks_to_colours(cut.pixels);
+  is_turned = orientation != 1;
+  turn_upright(cut, orientation);
+  return true;
+}
+
 }  // namespace syncopate::input
 #else
 namespace syncopate::input {
@@ -168,6 +184,8 @@ namespace syncopate::input {
 void read_jpeg(std::span<const std::byte>, const PictureTransform&, Cut&) {
   throw Misuse("this build cannot read JPEG: install libjpeg-turbo (Debian: libjpeg62-turbo-dev) and rebuild");
 }
+
+bool read_whole_jpeg(std::span<const std::byte>, int, Cut&, bool&) { return false; }
 
 }  // namespace syncopate::input
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/require.hpp"
 #include "input/picture/resize.hpp"
+#include "input/picture/whole.hpp"
 
 namespace syncopate::input {
 
@@ -63,6 +64,10 @@ namespace {
 constexpr std::array kJpeg{std::byte{0xff}, std::byte{0xd8}, std::byte{0xff}};
 constexpr std::array kPng{std::byte{0x89}, std::byte{'P'}, std::byte{'N'}, std::byte{'G'}};
 
+bool begins(std::span<const std::byte> record, std::span<const std::byte> magic) {
+  return record.size() > magic.size() && std::equal(magic.begin(), magic.end(), record.begin());
+}
+
 class Photographs final : public Decoder {
  public:
   explicit Photographs(const Normalisation& by) {
@@ -77,16 +82,27 @@ class Photographs final : public Decoder {
 
   void decode(std::span<const std::byte> record, const PictureTransform& look, float* out) override {
     base::require(look.side >= 1, "a picture of {} pixels each way; allowed: at least 1", look.side);
-    const auto begins = [&](const auto& magic) {
-      return record.size() > magic.size() && std::equal(magic.begin(), magic.end(), record.begin());
-    };
-    if (begins(kJpeg))
+    if (begins(record, kJpeg))
       read_jpeg(record, look, cut_);
-    else if (begins(kPng))
+    else if (begins(record, kPng))
       read_png(record, look, cut_);
+    else if (is_whole(record))
+      read_whole(record, look, cut_);
     else
       throw Corrupt("is neither a JPEG nor a PNG (at byte 0)");
     resizer_.resize(cut_, {look.side, is_mirrored(look), normaliser_}, out);
+  }
+
+  std::vector<std::byte> whole(std::span<const std::byte> record, int least_side) override {
+    base::require(least_side >= 1, "pictures of {} pixels each way; allowed: at least 1", least_side);
+    bool is_turned = false;
+    if (begins(record, kJpeg)) {
+      if (!read_whole_jpeg(record, least_side, cut_, is_turned)) return {};
+      return whole_of(cut_, is_turned ? Kept::all : Kept::rows_of_cut);
+    }
+    if (!begins(record, kPng)) return {};
+    read_png(record, {.side = least_side}, cut_);
+    return whole_of(cut_, Kept::all);
   }
 
  private:
