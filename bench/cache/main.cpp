@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "cache/disk/store.hpp"
+#include "decoded.hpp"
 #include "syncopate/cache.hpp"
 
 namespace {
@@ -204,7 +205,12 @@ void compare_formats(std::size_t records, std::size_t length) {
 
 }  // namespace
 
-int main() {
+/// bench_cache; or bench_cache decoded FOLDER [SIDE [ROUNDS]]: pictures of a set, decoded and encoded in the cache.
+int main(int argc, char** argv) {
+  if (argc > 2 && std::string_view(argv[1]) == "decoded") {
+    compare_tiers(argv[2], argc > 3 ? std::stoi(argv[3]) : 224, argc > 4 ? std::stoi(argv[4]) : 9);
+    return 0;
+  }
   const DrawnSource source(20'000, 64);
   fmt::print("| set over tiers | held | hits, pinned (4 ranks) | hits, LRU |\n|---|---|---|---|\n");
   for (const std::uint64_t times : {1, 2, 4})

@@ -42,10 +42,12 @@ class ClosableSource final : public input::Source {
 
 constexpr const char* kCacheDoc =
     "All ranks of a group hold the records of a source together, as syncopate/cache.hpp describes it. Every rank makes "
-    "it with the same source and seed. memory_bytes, folder and disk_bytes are this rank's contribution.";
+    "it with the same source and seed. memory_bytes, folder, disk_bytes and decoded_bytes are this rank's "
+    "contribution.";
 constexpr const char* kReadDoc =
     "This rank's records among the next `batch` of all ranks from that position in the order of an epoch: a list of "
-    "(record, bytes). Collective; one thread calls it. Raises what the source's `read` raised; Mismatch, PeerLost, "
+    "(record, bytes, form). The form is 'encoded'; 'wanted': `keep` takes the decoded form; or 'decoded': `keep` has "
+    "taken these bytes. Collective; one thread calls it. Raises what the source's `read` raised; Mismatch, PeerLost, "
     "Timeout, RemoteFailure.";
 
 /// A cache with what it must not outlive. Created and destroyed with the GIL.
@@ -72,6 +74,10 @@ class SharedCache final {
       const auto read = std::move(cache);  // after `close` it is destroyed here, before the lock is released
       return read->read(step);
     });
+  }
+  void keep(std::uint32_t sample, const nb::bytes& decoded) {
+    const auto* const begin = static_cast<const std::byte*>(decoded.data());
+    if (const auto cache = cache_) cache->keep(sample, {begin, begin + decoded.size()});
   }
   [[nodiscard]] std::vector<cache::Counters> counters() const { return open()->counters(); }
   void abort(const std::string& reason) noexcept {
@@ -103,10 +109,16 @@ class SharedCache final {
   std::timed_mutex reading_;
 };
 
+const char* text_of(input::Form form) {
+  if (form == input::Form::encoded) return "encoded";
+  return form == input::Form::wanted ? "wanted" : "decoded";
+}
+
 nb::list in_python(const std::vector<input::Record>& records) {
   nb::list all;
   for (const input::Record& record : records)
-    all.append(nb::make_tuple(record.sample, nb::bytes(record.bytes.data(), record.bytes.size())));
+    all.append(
+        nb::make_tuple(record.sample, nb::bytes(record.bytes.data(), record.bytes.size()), text_of(record.form)));
   return all;
 }
 
@@ -115,8 +127,9 @@ std::string text_of(const cache::Tally& tally) {
 }
 
 std::string text_of(const cache::Counters& row) {
-  return fmt::format("CacheCounters(epoch={}, memory={}, disk={}, peers={}, origin={}, damaged={})", row.epoch,
-                     text_of(row.memory), text_of(row.disk), text_of(row.peers), text_of(row.origin), row.damaged);
+  return fmt::format("CacheCounters(epoch={}, memory={}, disk={}, peers={}, origin={}, decoded={}, damaged={})",
+                     row.epoch, text_of(row.memory), text_of(row.disk), text_of(row.peers), text_of(row.origin),
+                     row.decoded, row.damaged);
 }
 
 void bind_counters(nb::module_& module) {
@@ -134,6 +147,7 @@ void bind_counters(nb::module_& module) {
       .def_ro("peers", &cache::Counters::peers, "Memory or disk of another rank.")
       .def_ro("origin", &cache::Counters::origin,
               "The source, read by this rank or, on its behalf, by the record's holder.")
+      .def_ro("decoded", &cache::Counters::decoded, "Records of `memory` and `peers` that came in their decoded form.")
       .def_ro("damaged", &cache::Counters::damaged, "Damaged records on this rank's disk, which were read again.")
       .def("__repr__", [](const cache::Counters& self) { return text_of(self); });
 }
@@ -146,19 +160,26 @@ void bind_cache(nb::module_& module) {
       .def(
           "__init__",
           [](SharedCache* self, const Membership& group, const SharedSource& source, std::uint64_t seed,
-             std::uint64_t memory_bytes, const std::string& folder, std::uint64_t disk_bytes) {
-            new (self)
-                SharedCache(group, source, seed,
-                            {.memory_bytes = memory_bytes, .folder = folder, .disk_bytes = disk_bytes, .log = {}});
+             std::uint64_t memory_bytes, const std::string& folder, std::uint64_t disk_bytes,
+             std::uint64_t decoded_bytes) {
+            new (self) SharedCache(group, source, seed,
+                                   {.memory_bytes = memory_bytes,
+                                    .folder = folder,
+                                    .disk_bytes = disk_bytes,
+                                    .decoded_bytes = decoded_bytes,
+                                    .log = {}});
           },
           "group"_a, "source"_a, nb::kw_only(), "seed"_a = 0, "memory_bytes"_a = 0, "folder"_a = "", "disk_bytes"_a = 0,
-          nb::call_policy<RememberedNew>())
+          "decoded_bytes"_a = 0, nb::call_policy<RememberedNew>())
       .def(
           "read",
           [](SharedCache& self, std::uint64_t epoch, std::uint64_t sample, std::size_t batch) {
             return in_python(self.read({.at = {.step = 0, .epoch = epoch, .sample = sample}, .batch = batch}));
           },
           "epoch"_a, "sample"_a, "batch"_a, kReadDoc)
+      .def("keep", &SharedCache::keep, "record"_a, "decoded"_a,
+           "The decoded form of a record whose form was 'wanted'; any thread. Without room, or after `close`, it is "
+           "dropped.")
       .def("counters", &SharedCache::counters, "One row for each started epoch, in order.")
       .def("abort", &SharedCache::abort, "reason"_a,
            "End a read in progress; from now on reads of any rank that exchange records raise RemoteFailure.")

@@ -136,7 +136,7 @@ def test_counters_are_readable():
         list(data)
         row = data.counters()[0]
     assert repr(row.disk) == "CacheTally(records=0, bytes=0, seconds=0)"
-    assert repr(row) == f"CacheCounters(epoch=0, memory={row.memory}, disk={row.disk}, peers={row.peers}, origin={row.origin}, damaged=0)"
+    assert repr(row) == f"CacheCounters(epoch=0, memory={row.memory}, disk={row.disk}, peers={row.peers}, origin={row.origin}, decoded=0, damaged=0)"
 
 
 def test_without_a_cache_every_epoch_reads_the_source():

@@ -69,13 +69,17 @@ double bytes_from(const Ended& ended, const char* tier, std::size_t epoch) {
 TEST_F(PicturesInFolders, ThroughACacheGiveTheSameParametersAndLeaveTheOriginAloneFromTheSecondEpochOn) {
   const std::string plain = digest_of(job(3, "--epochs 3")),
                     disk = " --cache-folder " + (folder / "held") + " --cache-disk 10MiB";
-  for (const std::string& cache : {std::string(" --cache 10MiB"), disk, " --cache 20KiB" + disk}) {
+  for (const std::string& cache : {std::string(" --cache 10MiB"), disk, " --cache 20KiB" + disk,
+                                   std::string(" --cache 10MiB --cache-decoded 10MiB")}) {
     const Ended cached = job(3, "--epochs 3 --origin-rate 50MiB" + cache);
     ASSERT_EQ(cached.code, 0) << cached.error;
     EXPECT_EQ(digest_of(cached), plain) << cache;
     if (cache != " --cache 20KiB" + disk) {
       EXPECT_GT(bytes_from(cached, "origin", 0), 0) << cache;
     }
+    double decoded = 0;
+    for (const auto& end : rows(cached, "end")) decoded += end.at("input").at(2).at("decoded").get<double>();
+    EXPECT_EQ(decoded > 0, cache.find("decoded") != std::string::npos) << cache;
     for (const std::size_t epoch : {1, 2}) EXPECT_EQ(bytes_from(cached, "origin", epoch), 0) << cache;
     EXPECT_NE(cached.error.find("--origin-rate"), std::string::npos) << cached.error;
   }
@@ -115,6 +119,7 @@ TEST_F(PicturesInFolders, WhoseClassesHaveOtherNamesOnAnotherRankAreAMismatch) {
 TEST_F(PicturesInFolders, RefuseACacheThatHasNoPlaceOrNoPictures) {
   EXPECT_NE(job(1, "--cache-folder " + pictures).error.find("need each other"), std::string::npos);
   EXPECT_NE(job(1, "--cache-disk 1GiB").error.find("need each other"), std::string::npos);
+  EXPECT_NE(job(1, "--cache-decoded 1GiB").error.find("give also --cache"), std::string::npos);
   EXPECT_EQ(job(1, "--cache many").code, 2);
 }
 

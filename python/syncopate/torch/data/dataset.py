@@ -8,7 +8,7 @@ import torch.utils.data
 
 import syncopate
 from syncopate import _core, ending
-from syncopate.torch.data import sources
+from syncopate.torch.data import forms, sources
 from syncopate.torch.data.on_device import Upward
 from syncopate.torch.shared import rendezvous
 from syncopate.torch.shared.threads import Threads
@@ -29,6 +29,11 @@ class CachedDataset:
     index=)` does that with random changes which depend on these numbers alone, as those of PictureDecoder. A batch is `collate`
     of samples, or of pairs (sample, label) if the source has labels.
 
+    decoded: the part of the decoding that draws nothing, from the bytes of a record to a tensor, an array or bytes; `decode` then
+    gets its result (an array as a tensor). It runs once for a record that is kept in this form: in `decoded_bytes` of memory of this
+    rank, and from then on the ranks send each other this form. Records that this rank holds have one; `memory_bytes` or `disk_bytes`
+    has room for their encoded bytes. Batches do not depend on decoded_bytes. None: no decoded form.
+
     batch_size: samples of this rank in a step, equal on all ranks. memory_bytes, folder and disk_bytes: what this rank
     contributes; 0 and None: nothing. seed: of the order, which does not depend on the number of ranks. ahead: steps that are
     read and decoded before they are used. drop_last: leaves out an epoch's last step if it is not full; otherwise samples are
@@ -44,9 +49,12 @@ class CachedDataset:
 
     def __init__(self, source, decode=bytes, *, batch_size, memory_bytes=0, folder=None, disk_bytes=0, seed=0, threads=4, ahead=2,
                  drop_last=False, extensions=None, collate=torch.utils.data.default_collate, group=None, timeout_s=1800,
-                 device=None):
+                 device=None, decoded=None, decoded_bytes=0):
         if min(batch_size, threads, ahead) < 1:
             raise syncopate.Misuse(f"batch_size {batch_size}, threads {threads}, ahead {ahead}; allowed: at least 1")
+        if decoded_bytes and decoded is None:
+            raise syncopate.Misuse(f"decoded_bytes {decoded_bytes} without `decoded`; allowed: with the function whose results are kept")
+        self._decoded = decoded
         self._upward = None if device is None else Upward(device)
         self.source = sources.source_of(source, decode, extensions)
         self._owned = self.source if isinstance(source, (str, os.PathLike)) else None
@@ -61,7 +69,7 @@ class CachedDataset:
         self._least = self._batch if drop_last else group.size
         try:
             self._cache = self._made(group, seed=seed, memory_bytes=memory_bytes, folder="" if folder is None else str(folder),
-                                     disk_bytes=disk_bytes)
+                                     disk_bytes=disk_bytes, decoded_bytes=decoded_bytes)
         except BaseException as error:
             if self._own_group:
                 self._own_group.abort(repr(error))  # the other ranks wait for this one
@@ -196,8 +204,13 @@ class CachedDataset:
         samples = [self._decoding.submit(self._sample, at.epoch, *record) for record in records]
         self._decoding.submit(self._collated, samples, into=batch)
 
-    def _sample(self, epoch, index, record):
+    def _sample(self, epoch, index, record, form):
         try:
+            if self._decoded is not None:
+                packed = record if form == "decoded" else forms.packed(self._decoded(record))
+                if form == "wanted":
+                    self._cache.keep(index, packed)
+                record = forms.unpacked(packed)
             sample = self._decode_at(record, seed=self._seed, epoch=epoch, index=index)
         except Exception as error:
             raise sources.named(error, self.source, index, "decode") from error
