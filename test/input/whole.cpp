@@ -1,5 +1,4 @@
-// Whole: from the decoded form of a picture come the same bits as from its file, also through the cache of several
-// ranks.
+// Whole: the decoded form of a picture gives the same bits as its file, also through the cache of several ranks.
 #include "input/picture/whole.hpp"
 
 #include <gtest/gtest.h>
