@@ -91,6 +91,28 @@ def test_mirroring_can_be_left_out():
     assert 25 < mirrored() < 75 and mirrored(mirror=False) == 0
 
 
+@pytest.mark.parametrize("size", [16, 48])
+def test_decoded_forms_give_the_pictures_of_their_files(jpegs, size):
+    decode = PictureDecoder(size, augment=True)
+    for index, record in enumerate([png(50, 40), *files(jpegs)]):
+        form = decode.decoded(record)
+        assert (form == record) == (size == 16 and index > 0)  # a JPEG that is much larger stays as it is
+        for epoch in range(3):
+            assert torch.equal(decode(form, epoch=epoch, index=index), decode(record, epoch=epoch, index=index))
+
+
+def test_a_data_set_keeps_decoded_pictures(jpegs):
+    decode = PictureDecoder(48, augment=True)
+    (group,) = syncopate.Group.threads(1)
+    found = []
+    for decoded_bytes in (0, 1 << 20):
+        with CachedDataset(jpegs, decode, batch_size=3, memory_bytes=1 << 20, group=group, decoded=decode.decoded,
+                           decoded_bytes=decoded_bytes) as data:
+            found.append([pictures for _ in range(2) for pictures, _ in data])
+            assert data.counters()[1].decoded == (12 if decoded_bytes else 0)
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_data_set_has_the_pictures_of_its_seed_and_epoch_on_any_number_of_ranks(on_ranks, jpegs, ranks):
     decode = PictureDecoder(16, augment=True)
