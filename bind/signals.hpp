@@ -50,16 +50,20 @@ void wait_in_pieces(
     const std::function<bool(std::chrono::milliseconds bound)>& is_over, const std::function<void()>& look = [] {});
 
 /// The result of `make`, which cannot be interrupted and so runs on a thread of its own; if a handler of signals or
-/// `look` raises, that thread is left to end within the limit of `make`.
+/// `look` raises, that thread is left to end within the limit of `make`. It lets `make` go before the result is there:
+/// afterwards the interpreter may end, and a thread that needs it then ends the process.
 template <class Make>
 auto made_on_own_thread(
     Make make, const std::function<void()>& look = [] {}) {
   std::promise<std::invoke_result_t<Make&>> promise;
   auto made = promise.get_future();
-  std::thread([make = std::move(make), promise = std::move(promise)]() mutable {
+  std::thread([make = std::optional(std::move(make)), promise = std::move(promise)]() mutable {
     try {
-      promise.set_value(make());
+      auto result = (*make)();
+      make.reset();
+      promise.set_value(std::move(result));
     } catch (...) {
+      make.reset();
       promise.set_exception(std::current_exception());
     }
   }).detach();

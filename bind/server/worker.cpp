@@ -91,7 +91,7 @@ Working connect(const CodingGiven& coding, const std::optional<std::vector<std::
   if (const auto timeout = milliseconds(timeout_s, "timeout_s")) options.timeout = *timeout;
   auto signals = std::make_shared<Signals>();
   options.while_waiting = [signals] { signals->look(); };
-  auto connected = made_on_own_thread([options, kept = chosen.entries()] { return TableWorker::connect(options); });
+  auto connected = signals->without_gil([&] { return TableWorker::connect(options); });
   return Working(std::move(connected), chosen.entries(), options, std::move(signals));
 }
 

@@ -311,6 +311,25 @@ print(weights.tolist(), flush=True)
         assert other.line() == str([-1.0] * 8)
 
 
+def test_an_interrupt_ends_connect():
+    program = """
+import sys, threading, syncopate
+sys.setswitchinterval(1000)  # the second thread gets the GIL when the first lets go of it, and that is in its wait
+may_say = threading.Lock()
+may_say.acquire()
+threading.Thread(target=lambda: (may_say.acquire(), print("waiting", flush=True))).start()
+try:
+    may_say.release(); syncopate.TableWorker.connect(servers=["@no-server-is-here"], worker=0, workers=1, timeout_s=600)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+    with Child(program) as child:
+        assert child.line() == "waiting"
+        child.process.send_signal(2)
+        assert child.line() == "interrupted"
+        assert child.process.wait(60) == 0
+
+
 def test_workers_of_syncopate_run_find_their_servers():
     program = (
         "import numpy, syncopate\nown = syncopate.TableWorker.connect(optimizer='sgd')\nw = numpy.zeros(4, numpy.float32)\nown.create_table('w',"

@@ -54,11 +54,16 @@ class AWorkerShell : public testing::Test {
   void answer(Received& received) {
     events_ = std::exchange(dialled_, {}).reached(std::make_unique<Recorder>(received));
   }
-  void welcome() const {
-    const auto head = head_of({.kind = MessageKind::welcome, .version = 7});
-    const Payload body = payload_of(std::uint64_t{0});
+  void welcome() const { deliver({.kind = MessageKind::welcome, .version = 7, .body = payload_of(std::uint64_t{0})}); }
+  void send_weights() const {
+    const auto values = std::make_shared<std::vector<float>>(4);
+    deliver({.kind = MessageKind::weights, .body = {values, std::as_bytes(std::span(*values))}});
+  }
+  void deliver(const Message& message) const {
+    const auto head = head_of(message);
+    const base::ConstBytes body = message.body.bytes;
     const auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
-    bytes->insert(bytes->end(), body.bytes.begin(), body.bytes.end());
+    bytes->insert(bytes->end(), body.begin(), body.end());
     events_.received({bytes, base::ConstBytes(*bytes)});
   }
   void lose() const { events_.ended({ErrorKind::peer_lost, "it broke"}); }
@@ -110,14 +115,27 @@ TEST_F(AWorkerShell, RepeatsItsFirstRequestsOnAStreamThatReplacesTheirs) {
 TEST_F(AWorkerShell, SendsNothingOnAStreamBeforeItsServerHasAnswered) {
   admit();
   shell_.begin();
+  send_weights();
   lose();
   shell_.turn();
   answer(second_);
-  shell_.tables().end_step({1, 1});
-  shell_.tables().demand();
-  EXPECT_EQ(second_.of(MessageKind::push) + second_.of(MessageKind::fetch), 0);
+  std::vector<float> gradient(4);
+  shell_.tables().update(0, gradient, {1, 1});
+  EXPECT_EQ(second_.of(MessageKind::push), 0);
   welcome();
-  EXPECT_EQ(second_.of(MessageKind::push) + second_.of(MessageKind::fetch), 1);
+  EXPECT_EQ(second_.of(MessageKind::push), 1);
+}
+
+TEST_F(AWorkerShell, ReportsItsEndToAServerThatItWasReaching) {
+  admit();
+  shell_.begin();
+  lose();
+  shell_.turn();
+  answer(second_);
+  shell_.leave();
+  EXPECT_EQ(second_.of(MessageKind::finish), 0);
+  welcome();
+  EXPECT_EQ(second_.of(MessageKind::finish), 1);
 }
 
 TEST_F(AWorkerShell, DialsUntilTheTimeoutAndThenNamesTheServerAndTheCause) {
