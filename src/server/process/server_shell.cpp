@@ -117,14 +117,15 @@ void ServerShell::receive(const std::shared_ptr<Newcomer>& from, Payload bytes) 
   const std::size_t length = bytes.bytes.size();
   Message message = message_of(std::move(bytes), true);
   std::optional<std::uint64_t> life = newcomers_.life_of(*from);
-  if (!life) life = meet(from, message);
+  const bool is_first = !life;
+  if (is_first) life = meet(from, message);
   if (life && slots_.admit(from->worker, *life, length, message)) take(from->worker, *life, message);
+  if (is_first) ask_();  // a newcomer that waits has a deadline, and the first setup begins the patience
 }
 
 /// A worker that does not fit the job is refused with the reason, and changes nothing.
 std::optional<std::uint64_t> ServerShell::meet(const std::shared_ptr<Newcomer>& newcomer, const Message& first) {
   if (newcomers_.is_refused(*newcomer)) return std::nullopt;
-  ask_();  // a waiting newcomer has a deadline, and the first setup begins the patience
   try {
     tables_.require_fitting(newcomer->worker, first);
   } catch (const Error& error) {
@@ -190,8 +191,9 @@ Message ServerShell::refusal(std::size_t worker, const Error& error) const {
 
 void ServerShell::lose(Newcomer& newcomer, const streams::Ending& ending) {
   const auto life = newcomers_.leave(newcomer);
+  const bool is_lost = life && slots_.lose(newcomer.worker, *life);
   ask_();
-  if (!life || !slots_.lose(newcomer.worker, *life)) return;
+  if (!is_lost) return;
   options_.log.write(LogLevel::warning, fmt::format("server {}: worker {} disconnected; waiting {:g} s for it: {}",
                                                     options_.index, newcomer.worker, base::seconds(options_.patience),
                                                     ending.reason.empty() ? "it left" : ending.reason));

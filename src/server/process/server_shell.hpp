@@ -30,8 +30,8 @@ class ServerShell final {
     /// The address of the next server, which keeps the replica of this one; empty: there are no replicas.
     std::string keeper_address{};
   };
-  /// `dial` connects to the next server; `turn` calls it. `ask`: called on any thread when `turn` has something to do;
-  /// it must not block or call this.
+  /// `dial` connects to the next server; `turn` calls it. `ask`: called on any thread when `turn` has something to do,
+  /// after the change that the turn is to find; it must not block or call this.
   ServerShell(Options options, ReplicaLink::Dialler dial, std::function<void()> ask,
               const std::shared_ptr<const base::Clock>& clock);
 
