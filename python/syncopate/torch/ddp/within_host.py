@@ -173,11 +173,10 @@ class WithinHostState(HookState):
         if self.parts == 1:
             return super()._started(bucket)
         under_way = self._divided(bucket)
-        if self._failure is None:
-            try:
-                under_way.reducing = self._reduce_scatter(under_way)
-            except Exception as error:  # noqa: BLE001 (every error belongs to the bucket's future)
-                self._fail(error)
+        try:  # also after a failure: the host's other ranks, which may not know of it, wait in this collective
+            under_way.reducing = self._reduce_scatter(under_way)
+        except Exception as error:  # noqa: BLE001 (every error belongs to the bucket's future)
+            self._fail(error)
         self._local.submit(in_callers_modes(self._reduced), under_way)
         return under_way
 
