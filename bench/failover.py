@@ -82,6 +82,14 @@ def play(build, kills):
             server.kill()
 
 
+def take_turns(builds, kills):
+    """Plays each build in a process of its own, which loads that build's package."""
+    for begin in range(0, kills, TURN):
+        for build in builds:
+            subprocess.run([sys.executable, __file__, build, "--play", "--kills", str(min(TURN, kills - begin))], check=True,
+                           env=os.environ | {"PYTHONPATH": str(Path(build) / "python")})
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("builds", nargs="+", metavar="BUILD", help="a build folder with bin/ and python/")
@@ -90,11 +98,8 @@ def main():
     options = parser.parse_args()
     if options.play:
         play(options.builds[0], options.kills)
-        options.builds = []
-    for begin in range(0, options.kills, TURN):
-        for build in options.builds:
-            subprocess.run([sys.executable, __file__, build, "--play", "--kills", str(min(TURN, options.kills - begin))], check=True,
-                           env=os.environ | {"PYTHONPATH": str(Path(build) / "python")})
+    else:
+        take_turns(options.builds, options.kills)
 
 
 if __name__ == "__main__":
