@@ -16,7 +16,6 @@ namespace syncopate::laws {
 namespace {
 
 using server::Clock;
-using server::MessageKind;
 using server::ServerTables;
 using server::WorkerTables;
 
@@ -65,8 +64,7 @@ class Play final {
   void set_up() {
     const server::Payload setup = server::payload_of(setup_.bytes());
     for (std::size_t worker = 0; worker < workers_.size(); ++worker)
-      for (const auto& server : servers_)
-        server->receive(worker, {.kind = MessageKind::setup, .last = 1, .body = setup});
+      for (const auto& server : servers_) server->receive(worker, server::Hello{.is_new = true, .setup = setup});
     workers_.front().tables->offer();
     for (Worker& worker : workers_) worker.tables->begin({});
     events_.run();
@@ -108,11 +106,11 @@ class Play final {
     if (!workers_[index].tables->finish()) return;
     history_.finished[index] = true;
     for (std::size_t server = 0; server < servers_.size(); ++server)
-      send(index, {.server = server, .message = {.kind = MessageKind::finish}});
+      send(index, {.server = server, .message = server::Finish{}});
   }
 
   void send(std::size_t worker, server::Request request) {
-    history_.pushes += request.message.kind == MessageKind::push ? 1 : 0;
+    history_.pushes += std::holds_alternative<server::Push>(request.message) ? 1 : 0;
     const std::size_t server = request.server;
     travel(worker * servers_.size() + server, [this, worker, server, message = std::move(request.message)] {
       servers_[server]->receive(worker, message);
@@ -121,7 +119,7 @@ class Play final {
 
   void reply(std::size_t server, server::Outgoing outgoing) {
     const std::size_t worker = outgoing.worker;
-    if (outgoing.message.kind == MessageKind::welcome) return;
+    if (std::holds_alternative<server::Welcome>(outgoing.message)) return;
     travel((workers_.size() + worker) * servers_.size() + server,
            [this, worker, server, message = std::move(outgoing.message)] {
              workers_[worker].tables->receive(server, message);

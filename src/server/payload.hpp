@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/bytes.hpp"
@@ -21,9 +22,8 @@ struct Payload {
   return {owner, std::as_bytes(std::span(*owner))};
 }
 
-[[nodiscard]] inline Payload payload_of(std::uint64_t number) {
-  const auto owner = std::make_shared<const std::uint64_t>(number);
-  return {owner, std::as_bytes(std::span(owner.get(), 1))};
+[[nodiscard]] inline std::string_view text_of(const Payload& payload) {
+  return {reinterpret_cast<const char*>(payload.bytes.data()), payload.bytes.size()};
 }
 
 }  // namespace syncopate::server

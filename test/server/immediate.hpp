@@ -28,7 +28,7 @@ class ImmediateJob final {
     for (std::size_t server = 0; server < setup.servers; ++server)
       servers_.push_back(
           std::make_unique<ServerTables>(server, std::size_t{1} << 28, [this, server](Outgoing outgoing) {
-            if (outgoing.message.kind != MessageKind::welcome) answers_.emplace_back(server, std::move(outgoing));
+            if (!std::holds_alternative<Welcome>(outgoing.message)) answers_.emplace_back(server, std::move(outgoing));
           }));
     for (std::size_t worker = 0; worker < setup.workers; ++worker) {
       std::vector<Buffer> buffers;
@@ -37,7 +37,7 @@ class ImmediateJob final {
         requests_.emplace_back(worker, std::move(request));
       }));
       for (const auto& server : servers_)
-        server->receive(worker, {.kind = MessageKind::setup, .last = 1, .body = payload_of(setup.bytes())});
+        server->receive(worker, Hello{.is_new = true, .setup = payload_of(setup.bytes())});
     }
     workers_.front()->offer();
     for (const auto& worker : workers_) worker->begin({});

@@ -15,22 +15,20 @@ namespace {
 /// A server's messages, by worker, in response to these.
 class Told : public testing::Test {
  protected:
-  void tell(std::size_t worker, Message message) { tables_.receive(worker, message); }
+  void tell(std::size_t worker, const WorkerMessage& message) { tables_.receive(worker, message); }
   void introduce(std::size_t worker, Clock from = 0) {
-    tell(worker,
-         {.kind = MessageKind::setup, .first = from, .last = 1, .body = {nullptr, std::as_bytes(std::span(bytes_))}});
+    tell(worker, Hello{.is_new = true, .step = from, .setup = {nullptr, std::as_bytes(std::span(bytes_))}});
   }
   void push(std::size_t worker, Clock step) {
-    tell(worker, {.kind = MessageKind::push,
-                  .first = step,
-                  .last = step + 1,
-                  .least = step + 1,
-                  .rate = 1,
-                  .body = {nullptr, std::as_bytes(std::span(gradient_))}});
+    tell(worker, Push{.first = step,
+                      .last = step + 1,
+                      .rate = 1,
+                      .answer = {.least = step + 1},
+                      .update = {nullptr, std::as_bytes(std::span(gradient_))}});
   }
   [[nodiscard]] std::ptrdiff_t weights_for(std::size_t worker) const {
     return std::ranges::count_if(sent_, [&](const Outgoing& outgoing) {
-      return outgoing.worker == worker && outgoing.message.kind == MessageKind::weights;
+      return outgoing.worker == worker && std::holds_alternative<Weights>(outgoing.message);
     });
   }
 
@@ -44,7 +42,7 @@ class Told : public testing::Test {
 TEST_F(Told, ThatAnotherProcessTakesAPlaceAServerAnswersWhoWaitedForTheOneBefore) {
   introduce(0);
   introduce(1);
-  tell(0, {.kind = MessageKind::initial, .body = {nullptr, std::as_bytes(std::span(gradient_))}});
+  tell(0, FirstValues{.values = {nullptr, std::as_bytes(std::span(gradient_))}});
   push(1, 0);
   EXPECT_EQ(weights_for(1), 0);
   introduce(0, 1);
@@ -52,19 +50,18 @@ TEST_F(Told, ThatAnotherProcessTakesAPlaceAServerAnswersWhoWaitedForTheOneBefore
 }
 
 /// An update of the fixture's block of steps [first, last).
-Message update_of(Clock first, Clock last, const std::vector<float>& gradient, double rate = 1) {
-  return {.kind = MessageKind::push,
-          .first = first,
-          .last = last,
-          .least = last,
-          .rate = rate,
-          .body = {nullptr, std::as_bytes(std::span(gradient))}};
+Push update_of(Clock first, Clock last, const std::vector<float>& gradient, double rate = 1) {
+  return Push{.first = first,
+              .last = last,
+              .rate = rate,
+              .answer = {.least = last},
+              .update = {nullptr, std::as_bytes(std::span(gradient))}};
 }
 
 TEST_F(Told, AServerRejectsAnUpdateWhoseFirstStepIsNotTheNextOne) {
   introduce(0);
   introduce(1);
-  tell(0, {.kind = MessageKind::initial, .body = {nullptr, std::as_bytes(std::span(gradient_))}});
+  tell(0, FirstValues{.values = {nullptr, std::as_bytes(std::span(gradient_))}});
   EXPECT_THROW(tell(0, update_of(1, 2, gradient_)), Mismatch) << "step 0 is missing";
   push(0, 0);
   EXPECT_THROW(tell(0, update_of(2, 3, gradient_)), Mismatch) << "step 1 is missing";
@@ -79,7 +76,7 @@ TEST_F(Told, AServerRejectsAnUpdateWhoseFirstStepIsNotTheNextOne) {
 TEST_F(Told, AServerRejectsUpdatesOfOneStepWithDifferentLearningRates) {
   introduce(0);
   introduce(1);
-  tell(0, {.kind = MessageKind::initial, .body = {nullptr, std::as_bytes(std::span(gradient_))}});
+  tell(0, FirstValues{.values = {nullptr, std::as_bytes(std::span(gradient_))}});
   tell(0, update_of(0, 1, gradient_, 0.1));
   for (const double other : {std::nextafter(0.1, 0.0), std::nextafter(0.1, 1.0), 0.2, 0.0})
     EXPECT_THROW(tell(1, update_of(0, 1, gradient_, other)), Mismatch) << other;
@@ -97,14 +94,14 @@ TEST_F(Told, AServerRejectsWhatDoesNotFitTheBlock) {
   introduce(1);
   for (const std::size_t elements : {0, 3, 5}) {
     const std::vector<float> other(elements, 1.0F);
-    EXPECT_THROW(tell(0, {.kind = MessageKind::initial, .body = {nullptr, std::as_bytes(std::span(other))}}), Corrupt);
+    EXPECT_THROW(tell(0, FirstValues{.values = {nullptr, std::as_bytes(std::span(other))}}), Corrupt);
     if (elements == 0) continue;  // an update of zeros
     EXPECT_THROW(tell(0, update_of(0, 1, other)), Corrupt) << elements;
   }
-  Message message{.kind = MessageKind::initial, .body = {nullptr, std::as_bytes(std::span(gradient_))}};
-  message.version = 1;
+  FirstValues message{.values = {nullptr, std::as_bytes(std::span(gradient_))}};
+  message.part = 1;
   EXPECT_THROW(tell(0, message), Corrupt) << "sgd keeps no state";
-  message.version = 0;
+  message.part = 0;
   message.block = 1;
   EXPECT_THROW(tell(0, message), Corrupt) << "there is one block";
   message.block = 0;
@@ -116,12 +113,9 @@ TEST_F(Told, AServerRejectsWhatDoesNotFitTheBlock) {
 class Asked : public testing::Test {
  protected:
   /// An answer with the block's part of this version, full of `value`.
-  Message answer_of(std::uint64_t version, float value, Clock last = 0) {
+  Weights answer_of(std::uint64_t version, float value, Clock last = 0) {
     values_.assign(4, value);
-    return {.kind = MessageKind::weights,
-            .last = last,
-            .version = version,
-            .body = {nullptr, std::as_bytes(std::span(values_))}};
+    return Weights{.last = last, .version = version, .values = {nullptr, std::as_bytes(std::span(values_))}};
   }
 
   const server::Setup setup_{.tables = {{"table", 4}}};
@@ -145,7 +139,7 @@ TEST_F(Asked, AWorkerIgnoresAnAnswerWithAnotherPartThanItAskedFor) {
   for (const std::uint64_t part : {0, 1}) {
     const auto request = block_.gathering_request();
     ASSERT_TRUE(request);
-    EXPECT_EQ(kept_part(request->version), part);
+    EXPECT_EQ(kept_part(std::get<Fetch>(*request).answer.version), part);
     for (const std::uint64_t other : {std::uint64_t{0}, kExact, kKept - (1 - part), kKept - 2}) {
       block_.receive(answer_of(other, 9));
       ASSERT_TRUE(block_.under_way()) << "part " << part << " was requested, version " << other << " came";
@@ -168,9 +162,9 @@ TEST_F(Asked, AWorkerIgnoresAnAnswerToAnEarlierRequestAndRefusesOtherLengths) {
   block_.receive(answer_of(0, 7, 0));
   EXPECT_TRUE(block_.under_way()) << "it is of step 0, the request of step 1";
   for (const std::size_t elements : {0, 3, 5}) {
-    Message message = answer_of(0, 7, 1);
+    Weights message = answer_of(0, 7, 1);
     values_.resize(elements);
-    message.body.bytes = std::as_bytes(std::span(values_));
+    message.values.bytes = std::as_bytes(std::span(values_));
     EXPECT_THROW(block_.receive(message), Corrupt) << elements;
   }
   EXPECT_EQ(weights_, std::vector<float>(4, 5));

@@ -14,15 +14,15 @@ TEST(AWorkerBlock, ThatMissedAStepSaysSoInsteadOfARate) {
   WorkerBlock block(rules, blocks_of(setup).front(), weights, 0);
   static_cast<void>(block.first_request(0));
   const auto bytes = std::as_bytes(std::span(weights));
-  block.receive({.kind = MessageKind::weights, .body = {nullptr, bytes}});
+  block.receive(Weights{.values = {nullptr, bytes}});
   block.skip_to(3);
   const auto missed = block.request();
   ASSERT_TRUE(missed);
-  EXPECT_EQ(missed->rate, kMissed);
-  block.receive({.kind = MessageKind::weights, .last = 3, .least = 3, .body = {nullptr, bytes}});
+  EXPECT_EQ(std::get<Push>(*missed).rate, kMissed);
+  block.receive(Weights{.least = 3, .last = 3, .values = {nullptr, bytes}});
   block.add(weights);
   block.end_step(0.5);
-  EXPECT_EQ(block.request()->rate, 0.5);
+  EXPECT_EQ(std::get<Push>(block.request().value()).rate, 0.5);
 }
 
 /// The worker resumes at the others' clock, and does not know the rate of the step that it missed.
@@ -33,8 +33,8 @@ TEST(AServerBlock, TakesRateAndAverageOfThoseThatMissedNoStep) {
   const std::vector<float> zero(4), gradient{1, 2, 3, 4};
   block.initialise(std::as_bytes(std::span(zero)), 0);
   const Payload update{nullptr, std::as_bytes(std::span(gradient))};
-  block.take(0, {.kind = MessageKind::push, .last = 1, .least = 1, .rate = 0.5, .body = update});
-  block.take(1, {.kind = MessageKind::push, .last = 1, .least = 1, .rate = kMissed});
+  block.take(0, Push{.last = 1, .rate = 0.5, .answer = {.least = 1}, .update = update});
+  block.take(1, Push{.last = 1, .rate = kMissed, .answer = {.least = 1}});
   EXPECT_EQ(block.least(), 1);
   EXPECT_EQ(block.values()[0], -0.5F) << "the average is of one";
 }
@@ -48,7 +48,7 @@ TEST(AServerBlock, DecidesByNoPaceOfTheProcessBefore) {
   block.initialise(std::as_bytes(std::span(zero)), 0);
   const auto step = [&](std::size_t worker, Clock number, double begin_s, double end_s) {
     static_cast<void>(block.answer(worker, begin_s));
-    block.take(worker, {.kind = MessageKind::push, .first = number, .last = number + 1, .rate = 0.5}, end_s);
+    block.take(worker, Push{.first = number, .last = number + 1, .rate = 0.5}, end_s);
   };
   step(0, 0, 0, 1);
   step(1, 0, 0, 4);
@@ -56,7 +56,7 @@ TEST(AServerBlock, DecidesByNoPaceOfTheProcessBefore) {
   ASSERT_EQ(block.answer(0, 5).step, 4) << "worker 1 is expected at 8 s";
   block.join(1, 0, 2);
   EXPECT_EQ(block.answer(0, 5).step, 0) << "the pace of the new process is unknown";
-  block.take(1, {.kind = MessageKind::push, .first = 1, .last = 2, .rate = 0.5}, 20);
+  block.take(1, Push{.first = 1, .last = 2, .rate = 0.5}, 20);
   step(0, 2, 20, 21);
   EXPECT_EQ(block.answer(0, 21).step, 0) << "its pace is known from its second push on";
 }
@@ -70,13 +70,13 @@ TEST(AServerBlock, HoldsNoUpdateOfAStepThatEndedWithoutItsWorker) {
   block.initialise(std::as_bytes(std::span(zero)), 0);
   const Payload update{nullptr, std::as_bytes(std::span(gradient))};
   block.leave(1);
-  block.take(0, {.kind = MessageKind::push, .last = 1, .least = 1, .rate = 0.5, .body = update});
+  block.take(0, Push{.last = 1, .rate = 0.5, .answer = {.least = 1}, .update = update});
   block.come_back(1);
   ASSERT_EQ(block.least(), 1);
   const std::size_t bytes = block.image().bytes.size();
-  block.take(1, {.kind = MessageKind::push, .last = 1, .least = 1, .rate = 0.5, .body = update});
+  block.take(1, Push{.last = 1, .rate = 0.5, .answer = {.least = 1}, .update = update});
   EXPECT_EQ(block.image().bytes.size(), bytes) << "step 0 is complete";
-  block.take(1, {.kind = MessageKind::push, .first = 1, .last = 2, .least = 2, .rate = 0.5, .body = update});
+  block.take(1, Push{.first = 1, .last = 2, .rate = 0.5, .answer = {.least = 2}, .update = update});
   EXPECT_GT(block.image().bytes.size(), bytes) << "step 1 is not";
   EXPECT_EQ(block.values()[0], -0.5F);
 }

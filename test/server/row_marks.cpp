@@ -15,12 +15,8 @@ constexpr Clock kVisit = 41, kNextVisit = 61;  ///< the meetings with which visi
 /// Three workers in lockstep, whose servers write a snapshot every 20 steps.
 class OfMarks : public testing::Test {
  protected:
-  void mark(std::size_t worker, Clock steps) {
-    marks_.apply(worker, {.kind = MessageKind::mark_rows, .first = 1, .last = steps});
-  }
-  void meet(std::size_t worker, Clock meeting) {
-    marks_.apply(worker, {.kind = MessageKind::mark_rows, .first = 1, .step = meeting});
-  }
+  void mark(std::size_t worker, Clock steps) { marks_.apply(worker, MarkRows{.steps = steps, .meets = true}); }
+  void meet(std::size_t worker, Clock meeting) { marks_.apply(worker, MarkRows{.meets = true, .meeting = meeting}); }
   /// `visit`: the meeting with which it begins.
   void begin(std::size_t worker, Clock visit) { meet(worker, visit); }
   void end(std::size_t worker, Clock visit) { meet(worker, visit + 1); }
@@ -251,7 +247,7 @@ TEST_F(OfMarks, AWorkersFirstProcessIsAwaitedByAVisitThatHasBegun) {
 }
 
 TEST_F(OfMarks, AMarkOfStepsAloneIsAwaitedByNoWorker) {
-  marks_.apply(0, {.kind = MessageKind::mark_rows, .last = 20});
+  marks_.apply(0, MarkRows{.steps = 20});
   EXPECT_EQ(met(), 0b111);
   EXPECT_EQ(marks_.applied_of(0), 1U);
 }
@@ -306,11 +302,8 @@ class OneServer {
     });
   }
   void set_up(std::size_t worker, std::uint64_t process, bool is_new, Clock from = 0) {
-    tables.receive(worker, {.kind = MessageKind::setup,
-                            .first = from,
-                            .last = is_new ? 1 : 0,
-                            .version = process,
-                            .body = payload_of(setup.bytes())});
+    tables.receive(worker,
+                   Hello{.process = process, .is_new = is_new, .step = from, .setup = payload_of(setup.bytes())});
   }
   /// The refusal of a process that returns.
   std::string refusal(std::size_t worker, std::uint64_t process) {
@@ -328,6 +321,12 @@ class OneServer {
   ServerTables tables{0, 1 << 20, [this](Outgoing outgoing) { sent.push_back(std::move(outgoing)); }};
 };
 
+/// The number of the last push that the message acknowledges; none: it is another message.
+std::optional<std::uint64_t> number_of(const Outgoing& outgoing) {
+  const auto* const pushed = std::get_if<PushedRows>(&outgoing.message);
+  return pushed == nullptr ? std::nullopt : std::optional(pushed->number);
+}
+
 /// A mark that ends no wait is answered to no worker, so that a meeting of N workers costs N messages, and not N
 /// squared.
 TEST(AServer, AcknowledgesAMeetingOnceToEachOf4096Workers) {
@@ -341,11 +340,10 @@ TEST(AServer, AcknowledgesAMeetingOnceToEachOf4096Workers) {
     server.sent.clear();
     ++number;
     for (std::size_t worker = 0; worker < kWorkers; ++worker)
-      server.tables.receive(
-          worker,
-          {.kind = MessageKind::mark_rows, .first = 1, .last = steps, .version = number, .step = steps == 0 ? 1 : 0});
+      server.tables.receive(worker,
+                            MarkRows{.number = number, .steps = steps, .meets = true, .meeting = steps == 0 ? 1 : 0});
     EXPECT_EQ(server.sent.size(), kWorkers) << steps;
-    for (const Outgoing& outgoing : server.sent) EXPECT_EQ(outgoing.message.version, number);
+    for (const Outgoing& outgoing : server.sent) EXPECT_EQ(number_of(outgoing), number);
   }
   server.sent.clear();
   for (std::size_t worker = 1; worker < kWorkers; ++worker) server.tables.leave(worker);
@@ -356,14 +354,14 @@ TEST(AServer, TakesTheImageThatAProcessAllowsByItsFirstStep) {
   OneServer server(true);
   server.set_up(0, 1, true);
   server.set_up(1, 2, true);
-  server.tables.receive(0, {.kind = MessageKind::mark_rows, .first = 1, .last = 20, .version = 1});
+  server.tables.receive(0, MarkRows{.number = 1, .steps = 20, .meets = true});
   server.set_up(1, 3, true);
   EXPECT_TRUE(server.images.empty());
   server.sent.clear();
   server.set_up(1, 3, true, 20);
   EXPECT_EQ(server.images, std::vector<Clock>{20});
   EXPECT_TRUE(std::ranges::any_of(server.sent, [](const Outgoing& outgoing) {
-    return outgoing.worker == 0 && outgoing.message.kind == MessageKind::pushed && outgoing.message.version == 1;
+    return outgoing.worker == 0 && number_of(outgoing) == 1U;
   })) << "worker 0 waits for it";
 }
 
@@ -376,16 +374,14 @@ TEST(AServer, RefusesAProcessThatReturnsAfterAnotherOneHasTakenItsPlace) {
     EXPECT_NO_THROW(server.set_up(0, 7, false)) << "it was given up";
     server.set_up(0, 8, true, 5);
     EXPECT_NE(server.refusal(0, 7).find("another one has taken its place as worker 0"), std::string::npos);
-    EXPECT_THROW(server.tables.require_fitting(
-                     0, {.kind = MessageKind::setup, .version = 7, .body = payload_of(server.setup.bytes())}),
+    EXPECT_THROW(server.tables.require_fitting(0, Hello{.process = 7, .setup = payload_of(server.setup.bytes())}),
                  Mismatch)
         << "before it gets the slot";
     EXPECT_EQ(server.refusal(0, 8), "");
 
     ServerTables other(0, 1 << 20, [](const Outgoing&) {});
     EXPECT_TRUE(server.tables.hand_over([&](const Record& record) { other.apply(record); }));
-    EXPECT_THROW(other.receive(0, {.kind = MessageKind::setup, .version = 7, .body = payload_of(server.setup.bytes())}),
-                 Mismatch)
+    EXPECT_THROW(other.receive(0, Hello{.process = 7, .setup = payload_of(server.setup.bytes())}), Mismatch)
         << "a server that continues from the replica";
   }
 }
@@ -396,11 +392,9 @@ TEST(AServer, RefusesAProcessAfterTheRecordOfTheOtherOnesJoin) {
   ServerTables source(
       0, 1 << 20, [](const Outgoing&) {}, [&](const Record& record) { replica.apply(record); });
   const auto set_up = [&](ServerTables& tables, std::uint64_t process, bool is_new) {
-    tables.receive(0, {.kind = MessageKind::setup,
-                       .first = is_new ? 5 : 0,
-                       .last = is_new ? 1 : 0,
-                       .version = process,
-                       .body = payload_of(server.setup.bytes())});
+    tables.receive(
+        0,
+        Hello{.process = process, .is_new = is_new, .step = is_new ? 5 : 0, .setup = payload_of(server.setup.bytes())});
   };
   source.follow(0);
   set_up(source, 7, true);

@@ -14,14 +14,16 @@ class OfPushes : public testing::Test {
  protected:
   void push(std::size_t table) { rows_.push(table, std::vector<std::uint64_t>{7}, std::vector<float>{1}, 1); }
   void acknowledge(std::uint32_t table, std::uint64_t number) {
-    rows_.receive(0, {.kind = MessageKind::pushed, .block = table, .version = number});
+    rows_.receive(0, PushedRows{.table = table, .number = number});
   }
   using Numbers = std::vector<std::pair<std::uint32_t, std::uint64_t>>;
 
   Numbers sent_;  ///< table and number
-  WorkerRows rows_{
-      {.servers = 1, .rows = {{.name = "a", .width = 1}, {.name = "b", .width = 1}}},
-      [this](const Request& request) { sent_.emplace_back(request.message.block, request.message.version); }};
+  WorkerRows rows_{{.servers = 1, .rows = {{.name = "a", .width = 1}, {.name = "b", .width = 1}}},
+                   [this](const Request& request) {
+                     const auto& push = std::get<PushRows>(request.message);
+                     sent_.emplace_back(push.table, push.number);
+                   }};
 };
 
 TEST_F(OfPushes, ARepetitionHasTheOrderOfTheCallsThoughTablesAreAcknowledgedApart) {
@@ -49,7 +51,7 @@ TEST_F(OfPushes, AcknowledgementsOfManyReadOnlyThoseTheyEnd) {
 TEST_F(OfPushes, SmallOnesOnTheirWayTakeLimitedMemory) {
   std::size_t count = 0;
   for (; rows_.has_room() && count < 1'000'000; ++count) push(0);
-  EXPECT_LE(count * sizeof(Message), std::size_t{32} << 20);
+  EXPECT_LE(count * sizeof(RowPush), std::size_t{32} << 20);
 }
 
 }  // namespace

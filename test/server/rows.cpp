@@ -49,20 +49,24 @@ class RowJob {
         ++sent;
         if (!is_cut) requests_.push_back({request.server, worker, std::move(request.message)});
       }));
-      for (auto& server : servers_)
-        server->receive(worker, {.kind = MessageKind::setup, .last = 1, .body = payload_of(setup_.bytes())});
+      for (auto& server : servers_) server->receive(worker, Hello{.is_new = true, .setup = payload_of(setup_.bytes())});
     }
   }
   /// Delivers everything that is on its way.
   void deliver() {
     while (!requests_.empty() || !answers_.empty()) {
-      for (const Sent& request : std::exchange(requests_, {}))
+      for (const auto& request : std::exchange(requests_, {}))
         servers_[request.server]->receive(request.worker, request.message);
       std::size_t bytes = 0;
-      for (const Sent& answer : answers_) bytes += answer.message.body.bytes.size();
+      for (const auto& answer : answers_) bytes += body_bytes(answer.message);
       most_answers = std::max(most_answers, bytes);
-      for (const Sent& answer : std::exchange(answers_, {}))
-        if (WorkerRows::takes(answer.message.kind)) workers_[answer.worker]->receive(answer.server, answer.message);
+      for (const auto& answer : std::exchange(answers_, {}))
+        std::visit(
+            [&](const auto& of_rows) {
+              if constexpr (requires(WorkerRows & rows) { rows.receive(0, of_rows); })
+                workers_[answer.worker]->receive(answer.server, of_rows);
+            },
+            answer.message);
     }
   }
   void push(std::size_t worker, std::size_t table, const std::vector<std::uint64_t>& ids,
@@ -85,12 +89,14 @@ class RowJob {
   bool is_cut = false;
 
  private:
+  template <class Message>
   struct Sent {
     std::size_t server, worker;
     Message message;
   };
   const server::Setup setup_;
-  std::vector<Sent> requests_, answers_;
+  std::vector<Sent<WorkerMessage>> requests_;
+  std::vector<Sent<ServerMessage>> answers_;
   std::vector<std::unique_ptr<ServerTables>> servers_;
   std::vector<std::unique_ptr<WorkerRows>> workers_;
 };
@@ -242,8 +248,7 @@ class OfRows : public testing::Test {
  protected:
   RowTable::Taken push(RowTable& table, std::size_t worker, std::uint64_t number, const std::vector<std::uint64_t>& ids,
                        float value = -1) {
-    return table.push(worker,
-                      {.kind = MessageKind::push_rows, .rate = 1, .version = number, .body = pushed(ids, 3, value)});
+    return table.push(worker, PushRows{.number = number, .rate = 1, .rows = pushed(ids, 3, value)});
   }
   std::vector<float> pull(RowTable& table, const std::vector<std::uint64_t>& ids) {
     const Payload rows = table.pull(asked(ids).bytes);
@@ -313,9 +318,8 @@ TEST_F(OfRows, AnImageStaysAsItIsThoughTheTableChanges) {
 TEST_F(OfRows, MalformedMessagesAreRefused) {
   const auto is_refused = [&](std::size_t bytes, double rate) {
     try {
-      static_cast<void>(table_.push(
-          0,
-          {.kind = MessageKind::push_rows, .rate = rate, .version = 1, .body = payload_of(std::string(bytes, '\1'))}));
+      static_cast<void>(
+          table_.push(0, PushRows{.number = 1, .rate = rate, .rows = payload_of(std::string(bytes, '\1'))}));
       return false;
     } catch (const Corrupt&) {
       return true;
@@ -328,14 +332,10 @@ TEST_F(OfRows, MalformedMessagesAreRefused) {
     EXPECT_THROW(static_cast<void>(table_.pull(payload_of(std::string(bytes, 'x')).bytes)), Corrupt) << bytes;
   for (const std::size_t bytes : {0, 39, 41})
     EXPECT_THROW(
-        static_cast<void>(table_.push(
-            0, {.kind = MessageKind::restore_rows, .version = 1, .body = payload_of(std::string(bytes, 'x'))})),
+        static_cast<void>(table_.push(0, RestoreRows{.number = 1, .rows = payload_of(std::string(bytes, 'x'))})),
         Corrupt)
         << bytes;
-  EXPECT_THROW(
-      static_cast<void>(table_.push(0, {.kind = MessageKind::mark_rows, .version = 1, .body = payload_of("x")})),
-      Corrupt);
-  EXPECT_THROW(static_cast<void>(table_.push(0, {.kind = MessageKind::mark_rows, .first = 1, .version = 1})), Corrupt)
+  EXPECT_THROW(static_cast<void>(table_.push(0, MarkRows{.number = 1, .meets = true})), Corrupt)
       << "a meeting without a number";
   for (const auto& [bytes, part] : {std::pair{103, 0}, {105, 0}, {39, 1}, {1, 2}})
     EXPECT_THROW(table_.restore(payload_of(std::string(static_cast<std::size_t>(bytes), 'x')).bytes,
@@ -499,20 +499,18 @@ TEST(RowCalls, ThatDoNotFitAreRefused) {
   EXPECT_THROW(job.worker(0).push(0, ids, rows, -1), Misuse);
   EXPECT_NO_THROW(job.worker(0).push(0, ids, rows, 0));
   for (const std::uint64_t number : {1, 2}) {
-    const Message answer{.kind = MessageKind::pushed, .version = number};
+    const PushedRows answer{.number = number};
     if (number == 1)
       EXPECT_NO_THROW(job.worker(0).receive(0, answer));
     else
       EXPECT_THROW(job.worker(0).receive(0, answer), Corrupt);
   }
-  EXPECT_THROW(job.worker(0).receive(0, {.kind = MessageKind::rows, .block = 1}), Corrupt);
+  EXPECT_THROW(job.worker(0).receive(0, PulledRows{.table = 1}), Corrupt);
   job.worker(0).visit(0, 0, 0);
-  for (const auto& [count, slabs] : {std::pair{1, 1}, {0, 1}, {1, 0}, {1 << 30, 1}})
-    EXPECT_THROW(job.worker(0).receive(0, {.kind = MessageKind::visited, .first = count, .last = slabs, .version = 1}),
-                 Corrupt)
-        << count;
-  EXPECT_NO_THROW(job.worker(0).receive(0, {.kind = MessageKind::visited, .version = 1}));
-  EXPECT_THROW(job.server(0).receive(0, {.kind = MessageKind::pull_rows, .block = 1, .body = asked({1})}), Corrupt);
+  for (const auto& [count, slabs] : {std::pair{1U, 1U}, {0U, 1U}, {1U, 0U}, {1U << 30, 1U}})
+    EXPECT_THROW(job.worker(0).receive(0, VisitedRows{.request = 1, .slabs = slabs, .rows = count}), Corrupt) << count;
+  EXPECT_NO_THROW(job.worker(0).receive(0, VisitedRows{.request = 1}));
+  EXPECT_THROW(job.server(0).receive(0, PullRows{.table = 1, .ids = asked({1})}), Corrupt);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ class Slots : public testing::Test {
   std::shared_ptr<Newcomer> arrive(std::size_t worker) { return newcomers_.arrive(worker, std::make_unique<Silent>()); }
   /// A process of that worker takes the slot. Returns its stream's number.
   std::uint64_t seat(const std::shared_ptr<Newcomer>& newcomer, std::uint64_t process = 1) {
-    const auto life = newcomers_.offer(newcomer, {.kind = MessageKind::setup, .version = process});
+    const auto life = newcomers_.offer(newcomer, Hello{.process = process});
     EXPECT_TRUE(life);
     return life.value_or(0);
   }
@@ -83,7 +83,7 @@ TEST_F(Slots, AWorkerThatIsRefusedHasThePatienceFromThenOn) {
   const std::uint64_t life = seat(arrive(1));
   EXPECT_EQ(due_after(0s), Workers{});
   EXPECT_EQ(due_after(1h), Workers{});
-  slots_.turn_away(1, life, {.kind = MessageKind::refuse});
+  slots_.turn_away(1, life, Refuse{});
   EXPECT_EQ(due_after(9s), Workers{});
   EXPECT_EQ(due_after(1s), Workers{1});
 }

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 
+#include "server/sent_bytes.hpp"
 #include "server/snapshot/snapshot_file.hpp"
 #include "server/table/answer_stream.hpp"
 #include "server/table/record.hpp"
@@ -24,9 +25,8 @@ namespace syncopate::server {
 namespace {
 
 /// A message's bytes, followed by `body` zeros.
-std::string bytes_of(const Message& message, std::size_t body = 0) {
-  const auto head = head_of(message);
-  return std::string(reinterpret_cast<const char*>(head.data()), head.size()) + std::string(body, '\0');
+std::string text_of(const WorkerMessage& message, std::size_t body = 0) {
+  return std::string(server::text_of(sent_bytes(message))) + std::string(body, '\0');
 }
 
 template <class Call>
@@ -39,70 +39,113 @@ bool is_corrupt(const Call& call) {
   }
 }
 
-bool is_taken(const std::string& bytes, bool from_worker = true) {
-  return !is_corrupt([&] { static_cast<void>(message_of(payload_of(bytes), from_worker)); });
+bool is_taken(const std::string& bytes) {
+  return !is_corrupt([&] { static_cast<void>(worker_message_of(payload_of(bytes))); });
+}
+
+constexpr std::size_t kFieldBytes = 8;  // of the kind, and of each field
+
+/// Every alternative of a variant of messages, as its default.
+template <class Message, class Use>
+void each_kind(const Use& use) {
+  [&]<std::size_t... kIndices>(std::index_sequence<kIndices...>) { (use(Message(std::in_place_index<kIndices>)), ...); }
+  (std::make_index_sequence<std::variant_size_v<Message>>());
 }
 
 TEST(MessageBytes, AreTakenUpToTheirLimits) {
-  EXPECT_TRUE(is_taken(bytes_of({.kind = MessageKind::push})));
-  EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push}).substr(0, kHeadBytes - 1)));
+  EXPECT_TRUE(is_taken(text_of(Push{})));
+  EXPECT_FALSE(is_taken(text_of(Push{}).substr(0, 8 * kFieldBytes - 1)));
   EXPECT_FALSE(is_taken(""));
-  EXPECT_TRUE(is_taken(bytes_of({.kind = MessageKind::push}, kMostBodyBytes)));
-  EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push}, kMostBodyBytes + 1)));
-  EXPECT_TRUE(is_taken(bytes_of(
-      {.kind = MessageKind::push, .first = kMostClock, .last = kMostClock, .least = kMostClock, .step = kMostClock})));
+  EXPECT_TRUE(is_taken(text_of(Push{}, kMostBodyBytes)));
+  EXPECT_FALSE(is_taken(text_of(Push{}, kMostBodyBytes + 1)));
+  EXPECT_FALSE(is_taken(text_of(Finish{}, 1))) << "it has no body";
+  EXPECT_TRUE(is_taken(
+      text_of(Push{.first = kMostClock, .last = kMostClock, .answer = {.least = kMostClock, .step = kMostClock}})));
   for (const Clock clock : {kMostClock + 1, Clock{-1}}) {
-    EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push, .first = clock}))) << clock;
-    EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push, .last = clock}))) << clock;
-    EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push, .least = clock}))) << clock;
-    EXPECT_FALSE(is_taken(bytes_of({.kind = MessageKind::push, .step = clock}))) << clock;
+    EXPECT_FALSE(is_taken(text_of(Push{.first = clock}))) << clock;
+    EXPECT_FALSE(is_taken(text_of(Push{.last = clock}))) << clock;
+    EXPECT_FALSE(is_taken(text_of(Push{.answer = {.least = clock}}))) << clock;
+    EXPECT_FALSE(is_taken(text_of(Push{.answer = {.step = clock}}))) << clock;
   }
-  for (const std::size_t zero : {1, 2, 3}) {
-    std::string bytes = bytes_of({.kind = MessageKind::push});
-    bytes[zero] = 1;
-    EXPECT_FALSE(is_taken(bytes)) << "byte " << zero;
-  }
+  std::string bytes = text_of(Push{});
+  bytes[kFieldBytes + sizeof(std::uint32_t)] = 1;
+  EXPECT_FALSE(is_taken(bytes)) << "block 2^32";
+  bytes = text_of(Hello{});
+  bytes[3 * kFieldBytes] = 2;
+  EXPECT_FALSE(is_taken(bytes)) << "is_new is 2";
 }
 
 TEST(MessageBytes, AreOfAKindThatTheSenderHas) {
+  std::size_t of_workers = 0, of_servers = 0;
   for (int kind = 0; kind < 256; ++kind) {
-    const std::string bytes = bytes_of({.kind = static_cast<MessageKind>(kind)});
-    EXPECT_EQ(is_taken(bytes, true), kind >= 1 && kind <= 10) << kind << " from a worker";
-    EXPECT_EQ(is_taken(bytes, false), kind >= 11 && kind <= 18) << kind << " from a server";
+    std::string bytes(kFieldBytes, static_cast<char>(kind));
+    std::fill(bytes.begin() + 1, bytes.end(), '\0');
+    bool from_worker = false, from_server = false;
+    for (int fields = 0; fields < 9 && !from_worker && !from_server;
+         ++fields, bytes += std::string(kFieldBytes, '\0')) {
+      from_worker = is_taken(bytes);
+      from_server = !is_corrupt([&] { static_cast<void>(server_message_of(payload_of(bytes))); });
+    }
+    EXPECT_FALSE(from_worker && from_server) << kind;
+    of_workers += from_worker ? 1 : 0;
+    of_servers += from_server ? 1 : 0;
   }
+  EXPECT_EQ(of_workers, std::variant_size_v<WorkerMessage>);
+  EXPECT_EQ(of_servers, std::variant_size_v<ServerMessage>);
 }
 
-TEST(RelayedBytes, AreTakenUpToTheirLimits) {
-  const auto is_relayed = [](std::size_t at, int value, std::size_t length = kRelayedHeadBytes) {
-    const auto head = head_of(Relayed{.kind = RelayKind::record, .message = {.kind = MessageKind::push}});
-    std::string bytes(reinterpret_cast<const char*>(head.data()), head.size());
-    bytes[at] = static_cast<char>(value);
-    try {
-      static_cast<void>(relayed_of(payload_of(bytes.substr(0, length))));
-      return true;
-    } catch (const Corrupt&) {
-      return false;
-    }
-  };
-  for (int value = 0; value < 256; ++value) {
-    EXPECT_EQ(is_relayed(0, value), value >= 1 && value <= 6) << "tells " << value;
-    EXPECT_EQ(is_relayed(1, value), value >= 1 && value <= 14) << "event " << value;
-    EXPECT_EQ(is_relayed(2, value), value <= 1) << "last part: " << value;
-    EXPECT_EQ(is_relayed(3, value), value == 0) << "zero: " << value;
-  }
-  EXPECT_FALSE(is_relayed(0, 1, kRelayedHeadBytes - 1));
+TEST(MessageBytes, ReturnEveryField) {
+  const Payload body = payload_of("bytes");
+  const WorkerMessage sent = Push{.block = 1,
+                                  .first = 2,
+                                  .last = 3,
+                                  .rate = 0.5,
+                                  .answer = {.least = 5, .step = 6, .version = kExact},
+                                  .update = body};
+  const auto received = std::get<Push>(worker_message_of(sent_bytes(sent)));
+  EXPECT_EQ(received.block, 1U);
+  EXPECT_EQ(received.first, 2);
+  EXPECT_EQ(received.last, 3);
+  EXPECT_EQ(received.rate, 0.5);
+  EXPECT_EQ(received.answer.least, 5);
+  EXPECT_EQ(received.answer.step, 6);
+  EXPECT_EQ(received.answer.version, kExact);
+  EXPECT_EQ(server::text_of(received.update), "bytes");
+  const ServerMessage refused = Refuse{ErrorKind::corrupt, body};
+  EXPECT_EQ(std::get<Refuse>(server_message_of(sent_bytes(refused))).kind, ErrorKind::corrupt);
+  std::string unknown(server::text_of(sent_bytes(refused)));
+  unknown[kFieldBytes] = 100;
+  EXPECT_THROW(static_cast<void>(server_message_of(payload_of(unknown))), Corrupt);
+}
+
+TEST(MessageBytes, OfEveryKindComeBack) {
+  each_kind<WorkerMessage>([](const WorkerMessage& message) {
+    const Payload bytes = sent_bytes(message);
+    EXPECT_EQ(worker_message_of(bytes).index(), message.index());
+  });
+  each_kind<ServerMessage>(
+      [](const ServerMessage& message) { EXPECT_EQ(server_message_of(sent_bytes(message)).index(), message.index()); });
+  each_kind<RelayMessage>(
+      [](const RelayMessage& message) { EXPECT_EQ(relay_message_of(sent_bytes(message)).index(), message.index()); });
+  each_kind<Change>([](const Change& change) {
+    const RelayMessage part = RecordPart{.sequence = 7, .is_last = false, .worker = 3, .change = change};
+    const auto received = std::get<RecordPart>(relay_message_of(sent_bytes(part)));
+    EXPECT_EQ(received.change.index(), change.index());
+    EXPECT_EQ(received.sequence, 7U);
+    EXPECT_EQ(received.worker, 3U);
+    EXPECT_FALSE(received.is_last);
+  });
 }
 
 TEST(RecordParts, AreJoinedUpToTheBytesOfARecord) {
   const auto part_of = [](std::size_t bytes, bool is_last) {
-    return Relayed{
-        .kind = RelayKind::record, .is_last = is_last, .message = {.body = payload_of(std::string(bytes, 'x'))}};
+    return RecordPart{.is_last = is_last, .change = change::Image{.image = payload_of(std::string(bytes, 'x'))}};
   };
   Record record;
   RecordReader reader(10);
   EXPECT_FALSE(reader.take(part_of(6, false), record));
   EXPECT_TRUE(reader.take(part_of(4, true), record));
-  EXPECT_EQ(record.message.body.bytes.size(), 10U);
+  EXPECT_EQ(std::get<change::Image>(record.change).image.bytes.size(), 10U);
   EXPECT_THROW(static_cast<void>(RecordReader(10).take(part_of(11, true), record)), Corrupt);
   RecordReader another(10);
   EXPECT_FALSE(another.take(part_of(6, false), record));
@@ -138,10 +181,10 @@ class ShownOf final {
   }
   /// The number of packets that lead a worker on from this version; empty: it gets all weights.
   std::optional<std::size_t> packets_from(std::uint64_t version) {
-    Message message;
+    Weights message;
     shown.answer(weights_, version, message);
-    if (message.first != 0) return packets_of(message.body.bytes).size();
-    EXPECT_EQ(message.body.bytes.size(), weights_.size() * sizeof(float));
+    if (message.is_coded) return packets_of(message.values.bytes).size();
+    EXPECT_EQ(message.values.bytes.size(), weights_.size() * sizeof(float));
     return std::nullopt;
   }
 
@@ -249,12 +292,11 @@ class AfterOneStep final {
     step(0);
   }
   void step(Clock first) {
-    block.take(0, {.kind = MessageKind::push,
-                   .first = first,
-                   .last = first + 1,
-                   .least = first + 1,
-                   .rate = 1,
-                   .body = {nullptr, std::as_bytes(std::span(values_))}});
+    block.take(0, Push{.first = first,
+                       .last = first + 1,
+                       .rate = 1,
+                       .answer = {.least = first + 1},
+                       .update = {nullptr, std::as_bytes(std::span(values_))}});
   }
 
  private:
@@ -311,11 +353,11 @@ TEST(Images, AreTakenOnceAStepAndRestoredForAllBlocks) {
     images.push_back(image.parts.at(0));
   });
   const Payload body{nullptr, std::as_bytes(std::span(values))};
-  tables.receive(0, {.kind = MessageKind::setup, .last = 1, .body = payload_of(setup.bytes())});
+  tables.receive(0, Hello{.is_new = true, .setup = payload_of(setup.bytes())});
   for (const std::uint32_t block : {0, 1}) {
-    tables.receive(0, {.kind = MessageKind::initial, .block = block, .body = body});
+    tables.receive(0, FirstValues{.block = block, .values = body});
     for (int times = 0; times < 2; ++times)
-      tables.receive(0, {.kind = MessageKind::push, .block = block, .last = 1, .least = 1, .rate = 1, .body = body});
+      tables.receive(0, Push{.block = block, .last = 1, .rate = 1, .answer = {.least = 1}, .update = body});
   }
   using Taken = std::vector<std::pair<Clock, std::uint32_t>>;
   EXPECT_EQ(taken, (Taken{{1, 0}, {1, 1}}));
@@ -336,12 +378,14 @@ TEST(Setups, AtAnyStepAreAcceptedAtOnce) {
   for (const char* optimizer : {"sgd", "lars"}) {
     const server::Setup setup{.tables = {{"table", 4}}, .optimizer = optimizer};
     Clock least = 0;
-    ServerTables tables(0, 1 << 20, [&](const Outgoing& sent) { least = std::max(least, sent.message.least); });
-    tables.receive(0, {.kind = MessageKind::setup, .first = kFar, .last = 1, .body = payload_of(setup.bytes())});
-    tables.receive(0, {.kind = MessageKind::initial, .body = body});
+    ServerTables tables(0, 1 << 20, [&](const Outgoing& sent) {
+      if (const auto* const weights = std::get_if<Weights>(&sent.message)) least = std::max(least, weights->least);
+    });
+    tables.receive(0, Hello{.is_new = true, .step = kFar, .setup = payload_of(setup.bytes())});
+    tables.receive(0, FirstValues{.values = body});
     const Clock end = kFar + kFar / 2;
-    tables.receive(0, {.kind = MessageKind::push, .first = kFar, .last = end, .least = end, .rate = 1, .body = body});
-    tables.receive(0, {.kind = MessageKind::fetch, .least = end});
+    tables.receive(0, Push{.first = kFar, .last = end, .rate = 1, .answer = {.least = end}, .update = body});
+    tables.receive(0, Fetch{.answer = {.least = end}});
     EXPECT_EQ(least, end) << optimizer;
   }
 }
@@ -355,10 +399,10 @@ TEST(Setups, OfTooManyBlocksAreRefused) {
 class Replica : public testing::Test {
  protected:
   Replica() {
-    apply({.sequence = 1, .event = Event::setup, .message = {.body = payload_of(setup_.bytes())}});
-    source_.receive(0, {.kind = MessageKind::setup, .last = 1, .body = payload_of(setup_.bytes())});
+    apply({.sequence = 1, .change = change::SetUp{.setup = payload_of(setup_.bytes())}});
+    source_.receive(0, Hello{.is_new = true, .setup = payload_of(setup_.bytes())});
     static_cast<void>(source_.hand_over([&](const Record& record) {
-      if (record.event != Event::image) return;
+      if (!std::holds_alternative<change::Image>(record.change)) return;
       Record image = record;
       image.sequence = 2;
       apply(image);
@@ -372,15 +416,17 @@ class Replica : public testing::Test {
 };
 
 TEST_F(Replica, TakesRecordsOfItsJobInTheirOrder) {
-  ASSERT_EQ(apply({.sequence = 3, .event = Event::leave, .worker = 1}), 3U);
+  ASSERT_EQ(apply({.sequence = 3, .worker = 1, .change = change::Leave{}}), 3U);
   EXPECT_EQ(tables_.departed(), std::vector<std::size_t>{1});
-  EXPECT_EQ(apply({.sequence = 3, .event = Event::come_back, .worker = 1}), 3U) << "it has come before";
+  EXPECT_EQ(apply({.sequence = 3, .worker = 1, .change = change::ComeBack{}}), 3U) << "it has come before";
   EXPECT_EQ(tables_.departed(), std::vector<std::size_t>{1}) << "and is not applied again";
-  EXPECT_THROW(static_cast<void>(apply({.sequence = 5, .event = Event::come_back, .worker = 1})), Corrupt) << "a gap";
-  EXPECT_THROW(static_cast<void>(apply({.sequence = 4, .event = Event::leave, .worker = 2})), Corrupt);
-  EXPECT_THROW(static_cast<void>(apply({.sequence = 4, .event = Event::show, .message = {.block = 1}})), Corrupt);
-  EXPECT_THROW(static_cast<void>(apply({.sequence = 4, .event = Event::step})), Corrupt) << "its step is not complete";
-  EXPECT_EQ(apply({.sequence = 4, .event = Event::come_back, .worker = 1}), 4U);
+  EXPECT_THROW(static_cast<void>(apply({.sequence = 5, .worker = 1, .change = change::ComeBack{}})), Corrupt)
+      << "a gap";
+  EXPECT_THROW(static_cast<void>(apply({.sequence = 4, .worker = 2, .change = change::Leave{}})), Corrupt);
+  EXPECT_THROW(static_cast<void>(apply({.sequence = 4, .change = change::Show{1}})), Corrupt);
+  EXPECT_THROW(static_cast<void>(apply({.sequence = 4, .change = change::FinishStep{}})), Corrupt)
+      << "its step is not complete";
+  EXPECT_EQ(apply({.sequence = 4, .worker = 1, .change = change::ComeBack{}}), 4U);
   EXPECT_TRUE(tables_.departed().empty());
 }
 
@@ -389,11 +435,11 @@ TEST_F(Replica, TakesImagesOfItsBlocksLengthOnly) {
     const server::Setup setup{.tables = {{"table", elements}}, .workers = 2, .optimizer = "sgd"};
     const std::vector<float> weights(elements, 1.0F);
     ServerTables tables(0, 1 << 20, [](const Outgoing&) {});
-    tables.receive(0, {.kind = MessageKind::setup, .last = 1, .body = payload_of(setup.bytes())});
-    tables.receive(0, {.kind = MessageKind::initial, .body = {nullptr, std::as_bytes(std::span(weights))}});
+    tables.receive(0, Hello{.is_new = true, .setup = payload_of(setup.bytes())});
+    tables.receive(0, FirstValues{.values = {nullptr, std::as_bytes(std::span(weights))}});
     Record image;
     static_cast<void>(tables.hand_over([&](const Record& record) {
-      if (record.event == Event::image) image = record;
+      if (std::holds_alternative<change::Image>(record.change)) image = record;
     }));
     image.sequence = 3;
     return image;
@@ -448,7 +494,7 @@ TEST(SnapshotFile, HasWholeImages) {
 
 TEST(Job, IsTakenByAServerThatItHasRoomFor) {
   const server::Setup setup{.tables = {{"table", 1000}}, .workers = 2, .servers = 2, .optimizer = "sgd"};
-  const Message hello{.kind = MessageKind::setup, .last = 1, .body = payload_of(setup.bytes())};
+  const Hello hello{.is_new = true, .setup = payload_of(setup.bytes())};
   // Weights, their copy, and an update of each of two workers: 4 copies of 1000 elements on two servers.
   constexpr std::size_t kNeeded = 4 * 4 * 1000 / 2;
   const auto receive = [&](std::size_t server, std::size_t memory_bytes, std::size_t worker) {
@@ -494,10 +540,10 @@ TEST(Job, BlamesNoWorkerThatComesForAValueOfItsConsistencyModel) {
   const server::Setup setup{.tables = {{"table", 4}}, .workers = 2, .consistency = "wrong", .optimizer = "sgd"};
   ServerTables tables(
       0, std::size_t{1} << 20, [](const Outgoing&) {}, nullptr, mine);
-  const Message hello{.kind = MessageKind::setup, .last = 1, .version = 1, .body = payload_of(setup.bytes())};
+  const Hello hello{.process = 1, .is_new = true, .setup = payload_of(setup.bytes())};
   tables.receive(0, hello);
-  tables.receive(0, {.kind = MessageKind::initial, .body = payload_of(std::string(16, '\0'))});
-  tables.receive(0, {.kind = MessageKind::fetch, .least = 1, .step = 1});
+  tables.receive(0, FirstValues{.values = payload_of(std::string(16, '\0'))});
+  tables.receive(0, Fetch{.answer = {.least = 1, .step = 1}});
   is_wrong = true;
   EXPECT_THROW(tables.receive(1, hello), Misuse);
 }
@@ -507,13 +553,13 @@ TEST(WorkerMessages, ThatNoServerSendsAreRefused) {
   std::vector<float> weights(4);
   WorkerTables tables(setup, 0, {Buffer(std::span(weights))}, [](const auto&) {});
   tables.begin({});
-  const auto answer = [](MessageKind kind, std::uint32_t block) {
-    return Message{.kind = kind, .block = block, .body = payload_of(std::string(16, '\0'))};
+  const auto answer = [](std::uint32_t block) {
+    return Weights{.block = block, .values = payload_of(std::string(16, '\0'))};
   };
-  EXPECT_THROW(tables.receive(0, answer(MessageKind::weights, 1)), Corrupt) << "there is one block";
-  for (const MessageKind kind : {MessageKind::push, MessageKind::refuse, MessageKind::status})
-    EXPECT_THROW(tables.receive(0, answer(kind, 0)), Corrupt) << static_cast<int>(kind);
-  EXPECT_NO_THROW(tables.receive(0, answer(MessageKind::weights, 0)));
+  EXPECT_THROW(tables.receive(0, answer(1)), Corrupt) << "there is one block";
+  EXPECT_THROW(tables.receive(0, Refuse{}), Corrupt);
+  EXPECT_THROW(tables.receive(0, StatusReport{}), Corrupt);
+  EXPECT_NO_THROW(tables.receive(0, answer(0)));
 }
 
 }  // namespace

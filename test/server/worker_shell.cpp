@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/guarded.hpp"
+#include "server/sent_bytes.hpp"
 #include "server/table/setup.hpp"
 #include "set_clock.hpp"
 #include "syncopate/error.hpp"
@@ -21,11 +22,15 @@ using namespace std::chrono_literals;
 
 /// The messages that a server has received on a stream.
 struct Received {
-  base::Guarded<std::vector<MessageKind>> kinds;
+  base::Guarded<std::vector<WorkerMessage>> messages;
   std::function<void()> at_first_request{};  ///< called once, in the `send` of the first message after the setup
 
-  [[nodiscard]] std::size_t of(MessageKind kind) const {
-    return kinds.with([&](const auto& all) { return static_cast<std::size_t>(std::ranges::count(all, kind)); });
+  template <class Kind>
+  [[nodiscard]] std::size_t of() const {
+    return messages.with([](const auto& all) {
+      return static_cast<std::size_t>(
+          std::ranges::count_if(all, [](const auto& message) { return std::holds_alternative<Kind>(message); }));
+    });
   }
 };
 
@@ -36,9 +41,9 @@ class Recorder final : public streams::Stream {
   void close(std::string_view) override {}
   [[nodiscard]] const streams::Identity& peer() const noexcept override { return peer_; }
   void send(std::uint64_t, base::ConstBytes head, Payload) override {
-    const MessageKind kind = message_of({{}, head}, true).kind;
-    received_.kinds.with([&](auto& all) { all.push_back(kind); });
-    if (kind == MessageKind::setup) return;
+    const WorkerMessage message = worker_message_of({{}, head});
+    received_.messages.with([&](auto& all) { all.push_back(message); });
+    if (std::holds_alternative<Hello>(message)) return;
     if (const auto act = std::exchange(received_.at_first_request, nullptr)) act();
   }
 
@@ -54,18 +59,12 @@ class AWorkerShell : public testing::Test {
   void answer(Received& received) {
     events_ = std::exchange(dialled_, {}).reached(std::make_unique<Recorder>(received));
   }
-  void welcome() const { deliver({.kind = MessageKind::welcome, .version = 7, .body = payload_of(std::uint64_t{0})}); }
+  void welcome() const { deliver(Welcome{.origin = 7}); }
   void send_weights() const {
     const auto values = std::make_shared<std::vector<float>>(4);
-    deliver({.kind = MessageKind::weights, .body = {values, std::as_bytes(std::span(*values))}});
+    deliver(Weights{.values = {values, std::as_bytes(std::span(*values))}});
   }
-  void deliver(const Message& message) const {
-    const auto head = head_of(message);
-    const base::ConstBytes body = message.body.bytes;
-    const auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
-    bytes->insert(bytes->end(), body.begin(), body.end());
-    events_.received({bytes, base::ConstBytes(*bytes)});
-  }
+  void deliver(const ServerMessage& message) const { events_.received(sent_bytes(message)); }
   void lose() const { events_.ended({ErrorKind::peer_lost, "it broke"}); }
   void admit() {
     shell_.turn();
@@ -88,7 +87,7 @@ class AWorkerShell : public testing::Test {
 
 TEST_F(AWorkerShell, TellsEachServerTheNumberOfAllBeforeItBegins) {
   admit();
-  EXPECT_EQ(first_.of(MessageKind::setup), 2);
+  EXPECT_EQ(first_.of<Hello>(), 2);
 }
 
 /// The stream breaks and is replaced while the first requests are sent: they are sent again, and not before all have
@@ -104,12 +103,12 @@ TEST_F(AWorkerShell, RepeatsItsFirstRequestsOnAStreamThatReplacesTheirs) {
       welcome();
     });
     EXPECT_EQ(replacing.wait_for(100ms), std::future_status::timeout) << "the welcome must not take effect here";
-    EXPECT_EQ(second_.of(MessageKind::initial), 0);
+    EXPECT_EQ(second_.of<FirstValues>(), 0);
   };
   shell_.begin();
   replacing.get();
-  EXPECT_EQ(second_.of(MessageKind::setup), 1);
-  EXPECT_EQ(second_.of(MessageKind::initial), 1);
+  EXPECT_EQ(second_.of<Hello>(), 1);
+  EXPECT_EQ(second_.of<FirstValues>(), 1);
 }
 
 TEST_F(AWorkerShell, SendsNothingOnAStreamBeforeItsServerHasAnswered) {
@@ -121,9 +120,9 @@ TEST_F(AWorkerShell, SendsNothingOnAStreamBeforeItsServerHasAnswered) {
   answer(second_);
   std::vector<float> gradient(4);
   shell_.tables().update(0, gradient, {1, 1});
-  EXPECT_EQ(second_.of(MessageKind::push), 0);
+  EXPECT_EQ(second_.of<Push>(), 0);
   welcome();
-  EXPECT_EQ(second_.of(MessageKind::push), 1);
+  EXPECT_EQ(second_.of<Push>(), 1);
 }
 
 TEST_F(AWorkerShell, ReportsItsEndToAServerThatItWasReaching) {
@@ -133,9 +132,9 @@ TEST_F(AWorkerShell, ReportsItsEndToAServerThatItWasReaching) {
   shell_.turn();
   answer(second_);
   shell_.leave();
-  EXPECT_EQ(second_.of(MessageKind::finish), 0);
+  EXPECT_EQ(second_.of<Finish>(), 0);
   welcome();
-  EXPECT_EQ(second_.of(MessageKind::finish), 1);
+  EXPECT_EQ(second_.of<Finish>(), 1);
 }
 
 TEST_F(AWorkerShell, DialsUntilTheTimeoutAndThenNamesTheServerAndTheCause) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/process/replica_keeper.hpp"
+#include "server/sent_bytes.hpp"
 #include "server/table/setup.hpp"
 #include "set_clock.hpp"
 #include "syncopate/error.hpp"
@@ -24,11 +25,19 @@ constexpr base::Duration kBound = 6s;
 
 /// Everything that the other end of a stream has received.
 struct Received {
-  std::vector<Relayed> all{};
+  std::vector<RelayMessage> all{};
   bool is_closed = false, has_ended = false;
   std::function<void()> at_first_record{};  ///< called once, by the stream's `send`, whose caller gets what it throws
 
-  [[nodiscard]] bool has(RelayKind kind) const { return !all.empty() && all.back().kind == kind; }
+  /// The last message, if it is of this kind.
+  template <class Kind>
+  [[nodiscard]] const Kind* last() const {
+    return all.empty() ? nullptr : std::get_if<Kind>(&all.back());
+  }
+  [[nodiscard]] bool is_denied(bool was_replaced) const {
+    const auto* const denied = last<Denied>();
+    return denied != nullptr && denied->was_replaced == was_replaced;
+  }
 };
 
 class Recorder final : public streams::Stream {
@@ -37,10 +46,9 @@ class Recorder final : public streams::Stream {
   void end() override { received_.has_ended = true; }
   void close(std::string_view) override { received_.is_closed = true; }
   [[nodiscard]] const streams::Identity& peer() const noexcept override { return peer_; }
-  void send(std::uint64_t, base::ConstBytes head, Payload) override {
-    const auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
-    received_.all.push_back(relayed_of({bytes, base::ConstBytes(*bytes)}));
-    if (!received_.has(RelayKind::record)) return;
+  void send(std::uint64_t, base::ConstBytes head, Payload body) override {
+    received_.all.push_back(relay_message_of(joined(head, body)));
+    if (received_.last<RecordPart>() == nullptr) return;
     if (const auto act = std::exchange(received_.at_first_record, nullptr)) act();
   }
 
@@ -55,16 +63,11 @@ struct Process {
   Received received{};
   streams::StreamEvents events{};
 
-  void tell(const Relayed& relayed) const {
-    const auto head = head_of(relayed);
-    const auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
-    bytes->insert(bytes->end(), relayed.message.body.bytes.begin(), relayed.message.body.bytes.end());
-    events.received({bytes, base::ConstBytes(*bytes)});
-  }
-  void claim(ReplicaKeeper& keeper, RelayKind how) {
+  void tell(const RelayMessage& message) const { events.received(sent_bytes(message)); }
+  void claim(ReplicaKeeper& keeper, bool is_empty) {
     received = {};
     events = keeper.accept(std::make_unique<Recorder>(received));
-    tell({.kind = how, .number = number});
+    tell(Claim{.process = number, .is_empty = is_empty});
   }
   void die() const { events.ended({ErrorKind::peer_lost, "it died"}); }
 };
@@ -73,15 +76,15 @@ class Keeper : public testing::Test {
  protected:
   /// The healthy process has tables, of which the keeper has a complete replica.
   void SetUp() override {
-    healthy.claim(keeper, RelayKind::claim_empty);
-    ASSERT_TRUE(healthy.received.has(RelayKind::holds));
+    healthy.claim(keeper, true);
+    ASSERT_NE(healthy.received.last<Holds>(), nullptr);
     ServerTables tables(
         0, kMemory, [](auto&&...) {},
-        [this](const Record& record) { each_part(record, [this](const Relayed& part) { healthy.tell(part); }); });
+        [this](const Record& record) { each_part(record, [this](const RecordPart& part) { healthy.tell(part); }); });
     tables.follow(0);
     const server::Setup setup{
         .tables = {{"table", 10, false}}, .optimizer = "sgd", .hyperparameters = {{"weight_decay", 0}}};
-    tables.receive(0, {.kind = MessageKind::setup, .last = 1, .version = 1, .body = payload_of(setup.bytes())});
+    tables.receive(0, Hello{.process = 1, .is_new = true, .setup = payload_of(setup.bytes())});
     ASSERT_TRUE(keeps());
   }
   [[nodiscard]] bool keeps() const {
@@ -95,9 +98,9 @@ class Keeper : public testing::Test {
   }
   /// The tables of the healthy process are handed over to it.
   void expect_server(const Process& process) const {
-    EXPECT_TRUE(process.received.has(RelayKind::holds));
+    ASSERT_NE(process.received.last<Holds>(), nullptr);
     EXPECT_GT(process.received.all.size(), 1U);
-    EXPECT_GT(process.received.all.back().number, 0U);
+    EXPECT_GT(process.received.last<Holds>()->sequence, 0U);
     EXPECT_FALSE(process.received.is_closed);
   }
 
@@ -120,12 +123,12 @@ class Keeper : public testing::Test {
 };
 
 TEST_F(Keeper, RefusesAProcessThatClaimsALiveServerAndTheServerNoticesNothing) {
-  other.claim(keeper, RelayKind::claim_empty);
+  other.claim(keeper, true);
   turn_after(kBound - 1ms);
   EXPECT_TRUE(other.received.all.empty());
   const std::size_t told = healthy.received.all.size();
   turn_after(1ms);
-  EXPECT_TRUE(other.received.has(RelayKind::occupied));
+  EXPECT_TRUE(other.received.is_denied(false));
   EXPECT_TRUE(other.received.is_closed);
   other.events.ended({});
   turn_after(kBound);
@@ -136,7 +139,7 @@ TEST_F(Keeper, RefusesAProcessThatClaimsALiveServerAndTheServerNoticesNothing) {
 }
 
 TEST_F(Keeper, AdmitsAProcessThatWaitsAsSoonAsTheServersStreamHasEnded) {
-  other.claim(keeper, RelayKind::claim_empty);
+  other.claim(keeper, true);
   turn_after(1s);
   healthy.die();
   turn_after(0s);
@@ -147,18 +150,18 @@ TEST_F(Keeper, AdmitsAProcessThatWaitsAsSoonAsTheServersStreamHasEnded) {
 
 TEST_F(Keeper, AdmitsAProcessThatComesAfterTheServersStreamHasEnded) {
   healthy.die();
-  other.claim(keeper, RelayKind::claim_empty);
+  other.claim(keeper, true);
   turn_after(0s);
   expect_server(other);
 }
 
 TEST_F(Keeper, AnswersAllOthersWhileItHandsOver) {
   healthy.die();
-  other.claim(keeper, RelayKind::claim_empty);
+  other.claim(keeper, true);
   Process third{.number = 3};
   EXPECT_TRUE(turn_with(other, [&] {
     EXPECT_TRUE(keeps());
-    third.claim(keeper, RelayKind::claim_empty);
+    third.claim(keeper, true);
   }));
   expect_server(other);
   EXPECT_TRUE(third.received.all.empty());
@@ -166,13 +169,13 @@ TEST_F(Keeper, AnswersAllOthersWhileItHandsOver) {
 
 TEST_F(Keeper, HandsEverythingOverAgainIfTheStreamIsReplacedMeanwhile) {
   healthy.die();
-  other.claim(keeper, RelayKind::claim_empty);
+  other.claim(keeper, true);
   Process third{.number = 3};
   EXPECT_TRUE(turn_with(other, [&] {
     other.die();
-    third.claim(keeper, RelayKind::claim_empty);
+    third.claim(keeper, true);
   }));
-  EXPECT_TRUE(other.received.has(RelayKind::record));
+  EXPECT_NE(other.received.last<RecordPart>(), nullptr);
   EXPECT_TRUE(third.received.all.empty());
   turn_after(0s);
   expect_server(third);
@@ -183,7 +186,7 @@ TEST_F(Keeper, HandsEverythingOverAgainIfTheStreamIsReplacedMeanwhile) {
 
 TEST_F(Keeper, NamesTheServerAndTheCauseIfItCannotHandOver) {
   healthy.die();
-  other.claim(keeper, RelayKind::claim_empty);
+  other.claim(keeper, true);
   other.received.at_first_record = [] { throw std::bad_alloc(); };
   try {
     static_cast<void>(keeper.turn());
@@ -192,59 +195,58 @@ TEST_F(Keeper, NamesTheServerAndTheCauseIfItCannotHandOver) {
     EXPECT_NE(std::string(error.what()).find("server 0 "), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find(std::bad_alloc().what()), std::string::npos) << error.what();
   }
-  EXPECT_TRUE(other.received.has(RelayKind::record)) << "without `holds` it does not serve";
+  EXPECT_NE(other.received.last<RecordPart>(), nullptr) << "without `holds` it does not serve";
   other.die();
   Process third{.number = 3};
-  third.claim(keeper, RelayKind::claim_empty);
+  third.claim(keeper, true);
   turn_after(0s);
   expect_server(third);
 }
 
 TEST_F(Keeper, RefusesARecordThatComesBeforeAllTablesAreHandedOver) {
   healthy.die();
-  other.claim(keeper, RelayKind::claim_empty);
-  const Relayed next{
-      .kind = RelayKind::record, .event = Event::leave, .number = healthy.received.all.back().number + 1};
+  other.claim(keeper, true);
+  const RecordPart next{.sequence = healthy.received.last<Holds>()->sequence + 1, .change = change::Leave{}};
   EXPECT_TRUE(turn_with(other, [&] { EXPECT_THROW(other.tell(next), Corrupt); }));
   EXPECT_FALSE(keeps());
 }
 
 TEST_F(Keeper, RefusesTheServerThatItHasReplacedAtOnce) {
   healthy.die();
-  other.claim(keeper, RelayKind::claim_empty);
+  other.claim(keeper, true);
   turn_after(0s);
-  healthy.claim(keeper, RelayKind::claim);
-  EXPECT_TRUE(healthy.received.has(RelayKind::replaced));
+  healthy.claim(keeper, false);
+  EXPECT_TRUE(healthy.received.is_denied(true));
   EXPECT_TRUE(healthy.received.is_closed);
   expect_server(other);
 }
 
 TEST_F(Keeper, LetsTheServerReplaceItsOwnStreamWhileAnotherProcessWaits) {
-  other.claim(keeper, RelayKind::claim_empty);
+  other.claim(keeper, true);
   Process again{.number = healthy.number};
-  again.claim(keeper, RelayKind::claim);
-  EXPECT_TRUE(again.received.has(RelayKind::holds));
+  again.claim(keeper, false);
+  EXPECT_NE(again.received.last<Holds>(), nullptr);
   EXPECT_TRUE(healthy.received.is_closed);
   healthy.die();
   turn_after(kBound);
-  EXPECT_TRUE(other.received.has(RelayKind::occupied));
+  EXPECT_TRUE(other.received.is_denied(false));
   EXPECT_FALSE(again.received.is_closed);
 }
 
 TEST_F(Keeper, WithoutAReplicaPrefersTheProcessThatHasTables) {
   ReplicaKeeper restarted{
       0, kMemory, kBound, {.level = LogLevel::off}, [] {}, {}, std::make_unique<test::SetClock>(now)};
-  other.claim(restarted, RelayKind::claim_empty);
-  EXPECT_TRUE(other.received.has(RelayKind::holds));
-  healthy.claim(restarted, RelayKind::claim);
-  EXPECT_TRUE(healthy.received.has(RelayKind::holds));
+  other.claim(restarted, true);
+  EXPECT_NE(other.received.last<Holds>(), nullptr);
+  healthy.claim(restarted, false);
+  EXPECT_NE(healthy.received.last<Holds>(), nullptr);
   EXPECT_TRUE(other.received.is_closed);
 }
 
 TEST_F(Keeper, EndsTheStreamOfAClaimantThatSendsAnythingElseAndKeepsTheReplica) {
-  other.claim(keeper, RelayKind::claim_empty);
-  EXPECT_THROW(other.tell({.kind = RelayKind::claim_empty, .number = 3}), Corrupt);
-  EXPECT_THROW(other.tell({.kind = RelayKind::record}), Corrupt);
+  other.claim(keeper, true);
+  EXPECT_THROW(other.tell(Claim{.process = 3, .is_empty = true}), Corrupt);
+  EXPECT_THROW(other.tell(RecordPart{}), Corrupt);
   EXPECT_TRUE(keeps());
   EXPECT_FALSE(healthy.received.is_closed);
 }

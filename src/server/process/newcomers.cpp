@@ -21,7 +21,7 @@ bool Newcomers::is_refused(const Newcomer& newcomer) const {
   return newcomer.is_refused;
 }
 
-std::optional<std::uint64_t> Newcomers::offer(const std::shared_ptr<Newcomer>& newcomer, const Message& first) {
+std::optional<std::uint64_t> Newcomers::offer(const std::shared_ptr<Newcomer>& newcomer, const Hello& first) {
   const base::Lock lock(mutex_);
   newcomer->first = first;
   if (admit(*newcomer)) return newcomer->life;
@@ -32,18 +32,18 @@ std::optional<std::uint64_t> Newcomers::offer(const std::shared_ptr<Newcomer>& n
 
 bool Newcomers::admit(Newcomer& newcomer) {
   if (!newcomer.stream) return false;
-  newcomer.life = slots_.take(newcomer.worker, newcomer.stream, newcomer.first.version);
+  newcomer.life = slots_.take(newcomer.worker, newcomer.stream, newcomer.first.process);
   if (!newcomer.life) return false;
   newcomer.stream.reset();
   slots_.expect(newcomer.worker, -1);
   return true;
 }
 
-void Newcomers::refuse(Newcomer& newcomer, const Message& refusal) {
+void Newcomers::refuse(Newcomer& newcomer, const Refuse& refusal) {
   const base::Lock lock(mutex_);
   newcomer.is_refused = true;
   if (!newcomer.stream) return;
-  newcomer.stream->send(0, head_of(refusal), refusal.body);
+  send(*newcomer.stream, 0, ServerMessage(refusal));
   newcomer.stream->close({});
 }
 

@@ -15,7 +15,7 @@ struct Newcomer {
   std::size_t worker = 0;                     ///< as claimed
   std::shared_ptr<streams::Stream> stream{};  ///< null: it has the slot, or has left
   std::optional<std::uint64_t> life{};        ///< of the stream, once it has the slot
-  Message first{};                            ///< while it waits for the slot
+  Hello first{};                              ///< while it waits for the slot
   base::Time deadline{};                      ///< while it waits for the slot
   bool is_refused = false;
 };
@@ -33,9 +33,9 @@ class Newcomers final {
   [[nodiscard]] bool is_refused(const Newcomer& newcomer) const;
   /// Handles a first message that fits the job: the newcomer gets the slot, and its stream's number is returned, or it
   /// waits.
-  [[nodiscard]] std::optional<std::uint64_t> offer(const std::shared_ptr<Newcomer>& newcomer, const Message& first);
+  [[nodiscard]] std::optional<std::uint64_t> offer(const std::shared_ptr<Newcomer>& newcomer, const Hello& first);
   /// Sends it the refusal, and closes its stream.
-  void refuse(Newcomer& newcomer, const Message& refusal);
+  void refuse(Newcomer& newcomer, const Refuse& refusal);
   /// Its stream has ended. Returns the stream's number if it had the slot.
   [[nodiscard]] std::optional<std::uint64_t> leave(Newcomer& newcomer);
 

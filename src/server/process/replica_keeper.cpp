@@ -42,34 +42,35 @@ streams::StreamEvents ReplicaKeeper::accept(std::unique_ptr<streams::Stream> str
 void ReplicaKeeper::receive(std::uint64_t life, Payload bytes) {
   const base::Lock lock(mutex_);
   const auto claimant = claimants_.find(life);
-  if (claimant != claimants_.end()) return take_claim(life, claimant->second, relayed_of(std::move(bytes)));
+  if (claimant != claimants_.end()) return take_claim(life, claimant->second, relay_message_of(std::move(bytes)));
   if (life != life_) return;
   try {
-    take_record(relayed_of(std::move(bytes)));
+    take_record(relay_message_of(std::move(bytes)));
   } catch (...) {
     forget();  // a replica that cannot follow its owner is useless; the next claim is answered with 0
     throw;
   }
 }
 
-void ReplicaKeeper::take_record(Relayed relayed) {
-  if (relayed.kind != RelayKind::record || is_due_) throw Corrupt("unexpected message from a server");
+void ReplicaKeeper::take_record(RelayMessage message) {
+  auto* const part = std::get_if<RecordPart>(&message);
+  if (part == nullptr || is_due_) throw Corrupt("unexpected message from a server");
   Record record;
-  if (!reader_.take(std::move(relayed), record)) return;
+  if (!reader_.take(std::move(*part), record)) return;
   has_ = tables_->apply(record);
   if (has_ == 0) return;
   is_blank_ = false;
-  tell(RelayKind::holds, has_);
+  tell_kept();
 }
 
 /// A process that comes back replaces its own stream. One with tables precedes an owner that never had any.
-void ReplicaKeeper::take_claim(std::uint64_t life, Claimant& claimant, const Relayed& claim) {
-  const bool is_claim = claim.kind == RelayKind::claim || claim.kind == RelayKind::claim_empty;
-  if (!is_claim || claimant.process != 0) throw Corrupt("unexpected message from a server");
-  claimant.process = claim.number;
-  claimant.is_empty = claim.kind == RelayKind::claim_empty;
+void ReplicaKeeper::take_claim(std::uint64_t life, Claimant& claimant, const RelayMessage& message) {
+  const auto* const claim = std::get_if<Claim>(&message);
+  if (claim == nullptr || claimant.process != 0) throw Corrupt("unexpected message from a server");
+  claimant.process = claim->process;
+  claimant.is_empty = claim->is_empty;
   const bool is_owner = owner_ == 0 || owner_ == claimant.process;
-  if (!is_owner && !claimant.is_empty && !is_blank_) return refuse(claimant, RelayKind::replaced);
+  if (!is_owner && !claimant.is_empty && !is_blank_) return refuse(claimant, {.was_replaced = true});
   claimant.is_waiting = !is_owner && claimant.is_empty && stream_;
   claimant.deadline = clock_->now() + bound_;
   if (!claimant.is_waiting) admit(life, claimants_.extract(life).mapped());
@@ -87,16 +88,15 @@ void ReplicaKeeper::admit(std::uint64_t life, Claimant claimant) {
   if (owner_ != claimant.process) is_blank_ = claimant.is_empty && has_ == 0;
   owner_ = claimant.process;
   is_due_ = claimant.is_empty && has_ > 0;  // `turn` handles it
-  if (!is_due_) tell(RelayKind::holds, has_);
+  if (!is_due_) tell_kept();
 }
 
 /// It stays a claimant until its stream has ended.
-void ReplicaKeeper::refuse(Claimant& claimant, RelayKind why) {
-  log_.write(LogLevel::warning,
-             fmt::format("refused a process that claims to be server {}: {}", server_,
-                         why == RelayKind::replaced ? "another one has replaced it" : "another one is alive"));
+void ReplicaKeeper::refuse(Claimant& claimant, const Denied& why) {
+  log_.write(LogLevel::warning, fmt::format("refused a process that claims to be server {}: {}", server_,
+                                            why.was_replaced ? "another one has replaced it" : "another one is alive"));
   claimant.is_waiting = false;
-  claimant.stream->send(0, head_of(Relayed{.kind = why}), {});
+  send(*claimant.stream, 0, RelayMessage(why));
   claimant.stream->close({});
 }
 
@@ -110,7 +110,7 @@ base::Time ReplicaKeeper::consider_waiting() {
       const std::uint64_t life = claimant->first;
       admit(life, claimants_.extract(claimant).mapped());
     } else if (claimant->second.deadline <= now) {
-      refuse(claimant->second, RelayKind::occupied);
+      refuse(claimant->second, {.was_replaced = false});
     } else {
       next = std::min(next, claimant->second.deadline);
     }
@@ -118,9 +118,7 @@ base::Time ReplicaKeeper::consider_waiting() {
   return next;
 }
 
-void ReplicaKeeper::tell(RelayKind kind, std::uint64_t number) const {
-  stream_->send(0, head_of(Relayed{.kind = kind, .number = number}), {});
-}
+void ReplicaKeeper::tell_kept() const { send(*stream_, 0, RelayMessage(Holds{has_})); }
 
 void ReplicaKeeper::lose(std::uint64_t life, const streams::Ending& ending) {
   const base::Lock lock(mutex_);
@@ -159,8 +157,8 @@ void ReplicaKeeper::hand_over() {
   lock.unlock();
   try {
     log_.write(LogLevel::warning, fmt::format("server {} restores its tables from their replica here", server_));
-    const auto send = [&](Relayed part) { stream->send(0, head_of(part), std::move(part.message.body)); };
-    static_cast<void>(tables->hand_over([&](const Record& record) { each_part(record, send); }));
+    const auto send_part = [&](const RecordPart& part) { send(*stream, 0, RelayMessage(part)); };
+    static_cast<void>(tables->hand_over([&](const Record& record) { each_part(record, send_part); }));
   } catch (const std::exception& error) {
     throw SystemFailure(fmt::format(
         "server {} cannot restore its tables from their replica here: {}; restart all servers, then the workers",
@@ -169,7 +167,7 @@ void ReplicaKeeper::hand_over() {
   lock.lock();
   if (life != life_) return;
   is_due_ = false;
-  tell(RelayKind::holds, has_);
+  tell_kept();
 }
 
 void ReplicaKeeper::end() {

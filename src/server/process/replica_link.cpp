@@ -70,7 +70,7 @@ void ReplicaLink::forward(const Record& record) {
     return state.phase == Phase::following ? state.stream : std::shared_ptr<streams::Stream>();
   });
   if (!stream) return;
-  each_part(record, [&](Relayed part) { stream->send(0, head_of(part), std::move(part.message.body)); });
+  each_part(record, [&](const RecordPart& part) { send(*stream, 0, RelayMessage(part)); });
 }
 
 streams::StreamEvents ReplicaLink::reach(std::shared_ptr<streams::Stream> stream) {
@@ -87,8 +87,7 @@ streams::StreamEvents ReplicaLink::reach(std::shared_ptr<streams::Stream> stream
     events_.due();
     return {.received = [](Payload) {}, .ended = [](const streams::Ending&) {}};
   }
-  const RelayKind claim = tables_.is_empty() ? RelayKind::claim_empty : RelayKind::claim;
-  stream->send(0, head_of(Relayed{.kind = claim, .number = ends_.process}), {});
+  send(*stream, 0, RelayMessage(Claim{.process = ends_.process, .is_empty = tables_.is_empty()}));
   const auto reader = std::make_shared<RecordReader>(tables_.memory_bytes());
   return {.received = [this, reader](Payload bytes) { receive(*reader, std::move(bytes)); },
           .ended = [this](const streams::Ending& how) { lose(how); }};
@@ -109,17 +108,17 @@ void ReplicaLink::miss(const std::exception_ptr& why) {
 }
 
 void ReplicaLink::receive(RecordReader& reader, Payload bytes) {
-  Relayed relayed = relayed_of(std::move(bytes));
+  RelayMessage message = relay_message_of(std::move(bytes));
   const Phase now = phase();
   if (now == Phase::over) return;
   const bool is_answered = now == Phase::following;
-  if (relayed.kind == RelayKind::replaced || relayed.kind == RelayKind::occupied)
-    return fail(std::make_exception_ptr(refusal(relayed.kind)));
-  if (relayed.kind == RelayKind::holds)
-    return is_answered ? tables_.acknowledge(relayed.number) : follow(relayed.number);
-  if (relayed.kind != RelayKind::record || is_answered) throw Corrupt("unexpected message from a replica's keeper");
+  if (const auto* const why = std::get_if<Denied>(&message)) return fail(std::make_exception_ptr(refusal(*why)));
+  if (const auto* const holds = std::get_if<Holds>(&message))
+    return is_answered ? tables_.acknowledge(holds->sequence) : follow(holds->sequence);
+  auto* const part = std::get_if<RecordPart>(&message);
+  if (part == nullptr || is_answered) throw Corrupt("unexpected message from a replica's keeper");
   Record record;
-  if (reader.take(std::move(relayed), record)) static_cast<void>(tables_.apply(record));
+  if (reader.take(std::move(*part), record)) static_cast<void>(tables_.apply(record));
 }
 
 /// The keeper has answered the claim: it has what `kept` counts.
@@ -163,8 +162,8 @@ void ReplicaLink::fail(std::exception_ptr why) {
   if (is_first) events_.failed(std::move(why));
 }
 
-Mismatch ReplicaLink::refusal(RelayKind why) const {
-  if (why == RelayKind::replaced)
+Mismatch ReplicaLink::refusal(const Denied& why) const {
+  if (why.was_replaced)
     return Mismatch(
         fmt::format("another process took the place of server {} while this one was silent or disconnected, and "
                     "has its tables; only one of the two may go on",

@@ -65,7 +65,7 @@ class ReplicaLink final {
   void follow(std::uint64_t kept);
   void lose(const streams::Ending& ending);
   void fail(std::exception_ptr why);
-  [[nodiscard]] Mismatch refusal(RelayKind why) const;
+  [[nodiscard]] Mismatch refusal(const Denied& why) const;
   [[nodiscard]] Phase phase() const;
 
   const Dialler dial_;

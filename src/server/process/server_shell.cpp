@@ -15,10 +15,7 @@ namespace {
 
 using Role = streams::Identity::Role;
 
-Message refusal_of(const Error& error) {
-  return {
-      .kind = MessageKind::refuse, .block = static_cast<std::uint32_t>(error.kind()), .body = payload_of(error.what())};
-}
+Refuse refusal_of(const Error& error) { return {error.kind(), payload_of(error.what())}; }
 
 }  // namespace
 
@@ -100,7 +97,7 @@ streams::StreamEvents ServerShell::accept(std::unique_ptr<streams::Stream> strea
 }
 
 streams::StreamEvents ServerShell::tell_status(std::unique_ptr<streams::Stream> stream) {
-  stream->send(0, head_of({.kind = MessageKind::status}), payload_of(bytes_of(status())));
+  send(*stream, 0, ServerMessage(StatusReport{payload_of(bytes_of(status()))}));
   return dismiss(std::move(stream), {});
 }
 
@@ -114,17 +111,16 @@ streams::StreamEvents ServerShell::dismiss(std::unique_ptr<streams::Stream> stre
 
 /// Runs on: the streams' thread. An exception ends the stream.
 void ServerShell::receive(const std::shared_ptr<Newcomer>& from, Payload bytes) {
-  const std::size_t length = bytes.bytes.size();
-  Message message = message_of(std::move(bytes), true);
+  WorkerMessage message = worker_message_of(std::move(bytes));
   std::optional<std::uint64_t> life = newcomers_.life_of(*from);
   const bool is_first = !life;
   if (is_first) life = meet(from, message);
-  if (life && slots_.admit(from->worker, *life, length, message)) take(from->worker, *life, message);
+  if (life && slots_.admit(from->worker, *life, message)) take(from->worker, *life, message);
   if (is_first) ask_();  // a newcomer that waits has a deadline, and the first setup begins the patience
 }
 
 /// A worker that does not fit the job is refused with the reason, and changes nothing.
-std::optional<std::uint64_t> ServerShell::meet(const std::shared_ptr<Newcomer>& newcomer, const Message& first) {
+std::optional<std::uint64_t> ServerShell::meet(const std::shared_ptr<Newcomer>& newcomer, const WorkerMessage& first) {
   if (newcomers_.is_refused(*newcomer)) return std::nullopt;
   try {
     tables_.require_fitting(newcomer->worker, first);
@@ -132,18 +128,18 @@ std::optional<std::uint64_t> ServerShell::meet(const std::shared_ptr<Newcomer>& 
     newcomers_.refuse(*newcomer, refusal(newcomer->worker, error));
     return std::nullopt;
   }
-  const auto life = newcomers_.offer(newcomer, first);
+  const auto life = newcomers_.offer(newcomer, std::get<Hello>(first));
   if (life) tables_.renew(newcomer->worker);
   return life;
 }
 
 /// An error of the worker is sent to it; one of a component of the catalogue ends the job.
-void ServerShell::take(std::size_t worker, std::uint64_t life, const Message& message) {
+void ServerShell::take(std::size_t worker, std::uint64_t life, const WorkerMessage& message) {
   try {
     if (const std::string why = broken_.with([](const std::string& text) { return text; }); !why.empty())
       throw RemoteFailure(why);
     tables_.receive(worker, message);
-    if (message.kind == MessageKind::finish) slots_.mark_finished(worker);
+    if (std::holds_alternative<Finish>(message)) slots_.mark_finished(worker);
   } catch (const Misuse& error) {  // of a component: a worker's own is a Refusal
     fail(error);
   } catch (const Error& error) {
@@ -183,7 +179,7 @@ void ServerShell::open() {
 }
 
 /// The worker reports the reason of its refusal; the server only logs it.
-Message ServerShell::refusal(std::size_t worker, const Error& error) const {
+Refuse ServerShell::refusal(std::size_t worker, const Error& error) const {
   options_.log.write(error.kind() == ErrorKind::mismatch ? LogLevel::info : LogLevel::warning,
                      fmt::format("server {}: refused worker {}: {}", options_.index, worker, error.what()));
   return refusal_of(error);
@@ -202,10 +198,9 @@ void ServerShell::lose(Newcomer& newcomer, const streams::Ending& ending) {
 base::Time ServerShell::seat_newcomers() {
   const Newcomers::Due due = newcomers_.due();
   for (const auto& newcomer : due.seated) {
-    Message first = newcomer->first;
+    WorkerMessage first = newcomer->first;
     tables_.renew(newcomer->worker);
-    const std::size_t length = kHeadBytes + first.body.bytes.size();
-    if (slots_.admit(newcomer->worker, *newcomer->life, length, first)) take(newcomer->worker, *newcomer->life, first);
+    if (slots_.admit(newcomer->worker, *newcomer->life, first)) take(newcomer->worker, *newcomer->life, first);
   }
   for (const auto& newcomer : due.refused)
     newcomers_.refuse(*newcomer, refusal(newcomer->worker,

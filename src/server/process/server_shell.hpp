@@ -65,12 +65,13 @@ class ServerShell final {
   [[nodiscard]] streams::StreamEvents tell_status(std::unique_ptr<streams::Stream> stream);
   [[nodiscard]] streams::StreamEvents dismiss(std::unique_ptr<streams::Stream> stream, const std::string& why);
   void receive(const std::shared_ptr<Newcomer>& from, Payload bytes);
-  [[nodiscard]] std::optional<std::uint64_t> meet(const std::shared_ptr<Newcomer>& newcomer, const Message& first);
-  void take(std::size_t worker, std::uint64_t life, const Message& message);
+  [[nodiscard]] std::optional<std::uint64_t> meet(const std::shared_ptr<Newcomer>& newcomer,
+                                                  const WorkerMessage& first);
+  void take(std::size_t worker, std::uint64_t life, const WorkerMessage& message);
   void fail(const std::exception& error);
   void leave(std::size_t worker);
   void open();
-  [[nodiscard]] Message refusal(std::size_t worker, const Error& error) const;
+  [[nodiscard]] Refuse refusal(std::size_t worker, const Error& error) const;
   void lose(Newcomer& newcomer, const streams::Ending& ending);
   [[nodiscard]] base::Time seat_newcomers();
 

@@ -7,7 +7,7 @@
 #include "base/clock.hpp"
 #include "base/guarded.hpp"
 #include "base/wire.hpp"
-#include "server/message.hpp"
+#include "server/message_bytes.hpp"
 #include "server/process/access.hpp"
 #include "server/streams/streams.hpp"
 #include "syncopate/error.hpp"
@@ -59,11 +59,9 @@ ServerStatus status_of(const std::string& address, const JobAccess& access) {
       streams.dial({.address = address},
                    {.received =
                         [&](Payload bytes) {
-                          const Message message = message_of(std::move(bytes), false);
-                          const base::ConstBytes body = message.body.bytes;
-                          answer.with([&](auto& status) {
-                            status = status_from({reinterpret_cast<const char*>(body.data()), body.size()});
-                          });
+                          const ServerMessage message = server_message_of(std::move(bytes));
+                          if (const auto* const report = std::get_if<StatusReport>(&message))
+                            answer.with([&](auto& status) { status = status_from(text_of(report->status)); });
                         },
                     .ended = [&](const streams::Ending&) { has_ended.change([](bool& ended) { ended = true; }); }});
   const base::Time deadline = base::SteadyClock().now() + std::chrono::seconds(10);

@@ -20,10 +20,6 @@ std::exception_ptr error_of(ErrorKind kind, const std::string& text) {
   }
 }
 
-std::string text_of(const Payload& payload) {
-  return {reinterpret_cast<const char*>(payload.bytes.data()), payload.bytes.size()};
-}
-
 }  // namespace
 
 WorkerShell::WorkerShell(Options options, Dialler dial, std::function<void()> ask,
@@ -110,13 +106,12 @@ WorkerShell::Greeting WorkerShell::greet(Link& link) const {
   link.phase = Link::Phase::greeting;
   link.welcome.reset();
   return {link.stream,
-          {.kind = MessageKind::setup,
-           .block = told_origins_,
-           .first = has_begun_ ? 0 : entry_.step,
-           .last = has_begun_ ? 0 : 1,
-           .version = options_.process,
-           .step = has_begun_ ? 0 : entry_.meeting,
-           .body = payload_of(setup_)}};
+          {.process = options_.process,
+           .origins = told_origins_,
+           .is_new = !has_begun_,
+           .step = has_begun_ ? 0 : entry_.step,
+           .meeting = has_begun_ ? 0 : entry_.meeting,
+           .setup = payload_of(setup_)}};
 }
 
 std::vector<WorkerShell::Greeting> WorkerShell::greet_all() {
@@ -157,18 +152,19 @@ std::vector<WorkerShell::Greeting> WorkerShell::consider_welcomes() {
 /// worker's update only after it has received from that worker the number of all servers' tables.
 bool WorkerShell::identify_servers() {
   std::uint64_t key = 0;
-  for (const Link& link : links_) key = base::mixed(key ^ link.welcome->version);
+  for (const Link& link : links_) key = base::mixed(key ^ link.welcome->origin);
   origins_ = static_cast<std::uint32_t>(key >> 32) | 1;
   const bool belong_together = std::ranges::all_of(links_, [&](const Link& link) SYNCOPATE_REQUIRES(mutex_) {
-    const bool is_known = link.welcome->block != 0;
-    return (!is_known || link.welcome->block == origins_) && link.welcome->step == links_[0].welcome->step;
+    const bool is_known = link.welcome->origins != 0;
+    return (!is_known || link.welcome->origins == origins_) &&
+           link.welcome->origin_step == links_[0].welcome->origin_step;
   });
   if (belong_together || failure_) return belong_together;
   std::string states;
   for (std::size_t server = 0; server < links_.size(); ++server) {
-    const Message& welcome = *links_[server].welcome;
+    const Welcome& welcome = *links_[server].welcome;
     states += fmt::format("{}{} is at step {} of a start from step {}", server == 0 ? "" : ", ", where(server),
-                          std::max(welcome.least, welcome.step), welcome.step);
+                          std::max(welcome.least, welcome.origin_step), welcome.origin_step);
   }
   failure_ = error_of(
       ErrorKind::mismatch,
@@ -210,9 +206,9 @@ void WorkerShell::send(Request request) {
     const Link& link = links_[request.server];
     if (link.phase != Link::Phase::open) return;
     stream = link.stream;
-    statistics_.pushed_bytes += request.message.body.bytes.size();
+    statistics_.pushed_bytes += body_bytes(request.message);
   }
-  stream->send(request.priority, head_of(request.message), std::move(request.message.body));
+  server::send(*stream, request.priority, request.message);
 }
 
 /// A server that is being reached again gets the message once it has answered.
@@ -228,7 +224,7 @@ void WorkerShell::leave() {
 }
 
 void WorkerShell::finish(std::size_t server) {
-  send({server, ~std::uint64_t{0}, {.kind = MessageKind::finish}});
+  send({server, ~std::uint64_t{0}, Finish{}});
   std::shared_ptr<streams::Stream> stream;
   {
     const base::Lock lock(mutex_);
@@ -239,30 +235,25 @@ void WorkerShell::finish(std::size_t server) {
 
 /// Runs on: the thread that runs the streams.
 void WorkerShell::receive(std::size_t server, Payload bytes) {
-  const std::size_t length = bytes.bytes.size();
-  Message message = message_of(std::move(bytes), false);
-  if (message.kind == MessageKind::refuse) {
-    const auto kind = message.block <= static_cast<std::uint32_t>(ErrorKind::system_failure)
-                          ? static_cast<ErrorKind>(message.block)
-                          : ErrorKind::remote_failure;
-    return fail(error_of(kind, fmt::format("{}: {}", where(server), text_of(message.body))));
-  }
-  const bool is_welcome = message.kind == MessageKind::welcome;
+  const ServerMessage message = server_message_of(std::move(bytes));
+  if (const auto* const refusal = std::get_if<Refuse>(&message))
+    return fail(error_of(refusal->kind, fmt::format("{}: {}", where(server), text_of(refusal->reason))));
+  const auto* const welcomed = std::get_if<Welcome>(&message);
   {
     const base::Lock lock(mutex_);
     const Link& link = links_[server];
-    if (!is_welcome && link.phase != Link::Phase::open)
+    if (welcomed == nullptr && link.phase != Link::Phase::open)
       return;  // meant for the worker's previous process; the server repeats it after the welcome
-    if (is_welcome && link.phase == Link::Phase::reached) throw Corrupt("a welcome before the setup");
-    statistics_.pulled_bytes += length - kHeadBytes;
+    if (welcomed != nullptr && link.phase == Link::Phase::reached) throw Corrupt("a Welcome before the Hello");
+    statistics_.pulled_bytes += body_bytes(message);
   }
   tables_->receive(server, message);  // a welcome too before it counts: the worker that waits for it has its contents
-  if (is_welcome) welcome(server, message);
+  if (welcomed != nullptr) welcome(server, *welcomed);
   const base::Lock lock(mutex_);
   ++arrivals_;
 }
 
-void WorkerShell::welcome(std::size_t server, const Message& message) {
+void WorkerShell::welcome(std::size_t server, const Welcome& welcome) {
   const base::Lock renewing(renewing_);
   bool has_begun = false, has_left = false;
   std::vector<Greeting> greetings;
@@ -270,8 +261,8 @@ void WorkerShell::welcome(std::size_t server, const Message& message) {
     const base::Lock lock(mutex_);
     Link& link = links_[server];
     link.phase = Link::Phase::open;
-    link.welcome = message;
-    newest_ = std::max(newest_, message.least);
+    link.welcome = welcome;
+    newest_ = std::max(newest_, welcome.least);
     has_begun = has_begun_;
     has_left = has_left_;
     if (!has_begun) greetings = consider_welcomes();

@@ -77,20 +77,20 @@ class WorkerShell final {
     Phase phase = Phase::away;
     base::Time lost{};                          ///< since when it is out of reach
     std::shared_ptr<streams::Stream> stream{};  ///< null: it is out of reach
-    std::optional<Message> welcome{};           ///< the answer to the last setup
+    std::optional<Welcome> welcome{};           ///< the answer to the last setup
   };
 
   /// A setup to be sent without `mutex_`: a send takes the lock under which a waiting caller asks this class.
   struct Greeting {
     std::shared_ptr<streams::Stream> stream{};
-    Message setup{};
-    void send() { stream->send(0, head_of(setup), std::move(setup.body)); }
+    Hello hello{};
+    void send() { server::send(*stream, 0, WorkerMessage(std::move(hello))); }
   };
 
   [[nodiscard]] streams::StreamEvents reach(std::size_t server, std::shared_ptr<streams::Stream> stream);
   void miss(std::size_t server, const std::exception_ptr& why);
   void receive(std::size_t server, Payload bytes);
-  void welcome(std::size_t server, const Message& message);
+  void welcome(std::size_t server, const Welcome& welcome);
   void lose(std::size_t server, const streams::Ending& ending);
   void send(Request request);
   void finish(std::size_t server);

@@ -32,19 +32,19 @@ void WorkerSlots::expect(std::size_t worker, int change) {
   if (begins || (slot.life == 0 && slot.expected == 0)) slot.away_since = clock_->now();
 }
 
-bool WorkerSlots::admit(std::size_t worker, std::uint64_t life, std::size_t bytes, Message& message) {
+bool WorkerSlots::admit(std::size_t worker, std::uint64_t life, WorkerMessage& message) {
   const base::Lock lock(mutex_);
   WorkerSlot& slot = slots_[worker];
   if (slot.life != life) return false;
-  received_bytes_ += bytes;
+  received_bytes_ += body_bytes(message);
   if (!is_open_) slot.first = std::move(message);
   return is_open_;
 }
 
-std::vector<std::pair<std::size_t, Message>> WorkerSlots::open() {
+std::vector<std::pair<std::size_t, WorkerMessage>> WorkerSlots::open() {
   const base::Lock lock(mutex_);
   is_open_ = true;
-  std::vector<std::pair<std::size_t, Message>> kept;
+  std::vector<std::pair<std::size_t, WorkerMessage>> kept;
   for (auto& [worker, slot] : slots_)
     if (auto first = std::exchange(slot.first, std::nullopt)) kept.emplace_back(worker, std::move(*first));
   return kept;
@@ -57,9 +57,9 @@ void WorkerSlots::send(Outgoing outgoing) {
     const auto slot = slots_.find(outgoing.worker);
     if (slot == slots_.end() || !slot->second.stream) return;
     stream = slot->second.stream;
-    sent_bytes_ += outgoing.message.body.bytes.size();
+    sent_bytes_ += body_bytes(outgoing.message);
   }
-  stream->send(outgoing.priority, head_of(outgoing.message), std::move(outgoing.message.body));
+  server::send(*stream, outgoing.priority, outgoing.message);
 }
 
 std::uint64_t WorkerSlots::life_of(std::size_t worker) const {
@@ -68,20 +68,20 @@ std::uint64_t WorkerSlots::life_of(std::size_t worker) const {
   return slot == slots_.end() ? 0 : slot->second.life;
 }
 
-void WorkerSlots::turn_away(std::size_t worker, std::uint64_t life, const Message& refusal) {
+void WorkerSlots::turn_away(std::size_t worker, std::uint64_t life, const Refuse& refusal) {
   const base::Lock lock(mutex_);
   if (WorkerSlot& slot = slots_[worker]; slot.life == life && slot.stream) turn_away(slot, refusal);
 }
 
-void WorkerSlots::turn_all_away(const Message& refusal) {
+void WorkerSlots::turn_all_away(const Refuse& refusal) {
   const base::Lock lock(mutex_);
   for (auto& [worker, slot] : slots_)
     if (slot.stream) turn_away(slot, refusal);
 }
 
-void WorkerSlots::turn_away(WorkerSlot& slot, const Message& refusal) {
+void WorkerSlots::turn_away(WorkerSlot& slot, const Refuse& refusal) {
   ++slot.life;
-  slot.stream->send(0, head_of(refusal), refusal.body);
+  server::send(*slot.stream, 0, ServerMessage(refusal));
   slot.stream->close({});
   retired_.push_back(std::move(slot.stream));
   slot.away_since = clock_->now();

@@ -33,18 +33,18 @@ class WorkerSlots final {
   /// while there are any. Otherwise the patience restarts with the first one since the worker is away, and not with
   /// later ones: the process that replaces the worker may never take the slot.
   void expect(std::size_t worker, int change);
-  /// A message of `bytes` bytes has arrived. False if it came late, on an earlier stream. Before `open` the message is
+  /// A message has arrived. False if it came late, on an earlier stream. Before `open` the message is
   /// kept instead; a worker sends only one before it is answered.
-  [[nodiscard]] bool admit(std::size_t worker, std::uint64_t life, std::size_t bytes, Message& message);
+  [[nodiscard]] bool admit(std::size_t worker, std::uint64_t life, WorkerMessage& message);
   /// Serves workers from now on. Returns the kept messages.
-  [[nodiscard]] std::vector<std::pair<std::size_t, Message>> open();
+  [[nodiscard]] std::vector<std::pair<std::size_t, WorkerMessage>> open();
   /// Sends on the worker's current stream; dropped if there is none.
   void send(Outgoing outgoing);
   [[nodiscard]] std::uint64_t life_of(std::size_t worker) const;
   /// The worker does not fit the job: sends it the refusal and closes its stream; later messages on it count as late.
-  void turn_away(std::size_t worker, std::uint64_t life, const Message& refusal);
+  void turn_away(std::size_t worker, std::uint64_t life, const Refuse& refusal);
   /// The job has failed: as `turn_away` for every worker that has a stream.
-  void turn_all_away(const Message& refusal);
+  void turn_all_away(const Refuse& refusal);
   void mark_finished(std::size_t worker);
   /// Gives up a worker that is away: the others no longer wait for it.
   void give_up(std::size_t worker);
@@ -74,10 +74,10 @@ class WorkerSlots final {
     int expected = 0;                           ///< streams that have not taken the slot
     base::Time away_since{};
     bool is_given_up = false, has_finished = false;
-    bool was_extended = false;       ///< its patience, since `away_since`
-    std::optional<Message> first{};  ///< arrived before `open`
+    bool was_extended = false;             ///< its patience, since `away_since`
+    std::optional<WorkerMessage> first{};  ///< arrived before `open`
   };
-  void turn_away(WorkerSlot& slot, const Message& refusal) SYNCOPATE_REQUIRES(mutex_);
+  void turn_away(WorkerSlot& slot, const Refuse& refusal) SYNCOPATE_REQUIRES(mutex_);
   [[nodiscard]] Due overdue(std::size_t workers) SYNCOPATE_REQUIRES(mutex_);
   [[nodiscard]] bool have_all_ended(std::size_t workers) const SYNCOPATE_REQUIRES(mutex_);
 

@@ -34,17 +34,17 @@ bool AnswerStream::follows(std::uint64_t version) const noexcept {
   return bytes < elements_ * sizeof(float);
 }
 
-void AnswerStream::answer(std::span<const float> weights, std::uint64_t version, Message& message) {
+void AnswerStream::answer(std::span<const float> weights, std::uint64_t version, Weights& message) {
   if (!coder_ || version == kExact) {
     if (!is_current_ || coder_) show(weights);
-    message.body = {copy_, std::as_bytes(std::span(*copy_))};
+    message.values = {copy_, std::as_bytes(std::span(*copy_))};
     return;
   }
   advance(weights);
   message.version = version_;
   if (!follows(version)) {
     show(shown_);
-    message.body = {copy_, std::as_bytes(std::span(*copy_))};
+    message.values = {copy_, std::as_bytes(std::span(*copy_))};
     return;
   }
   auto body = std::make_shared<std::vector<std::byte>>();
@@ -54,9 +54,9 @@ void AnswerStream::answer(std::span<const float> weights, std::uint64_t version,
     base::put(*body, at, static_cast<std::uint32_t>(packets_[i].size()));
     body->insert(body->end(), packets_[i].begin(), packets_[i].end());
   }
-  message.first = 1;
+  message.is_coded = true;
   const base::ConstBytes bytes(*body);
-  message.body = {std::move(body), bytes};
+  message.values = {std::move(body), bytes};
 }
 
 void AnswerStream::advance(std::span<const float> weights) {

@@ -30,8 +30,8 @@ class AnswerStream final {
 
   /// The weights have changed since they were last shown.
   void changed() noexcept { is_current_ = false; }
-  /// Fills an answer to a worker that holds `version`.
-  void answer(std::span<const float> weights, std::uint64_t version, Message& message);
+  /// Fills an answer to a worker that holds `version`: its version and values.
+  void answer(std::span<const float> weights, std::uint64_t version, Weights& message);
   /// With a coder: makes the next version, unless the weights equal the last one.
   void advance(std::span<const float> weights);
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }

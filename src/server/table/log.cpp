@@ -11,9 +11,9 @@ void Log::append(Record record) {
   if (!forward_) return;
   const base::Lock lock(mutex_);
   record.sequence = ++made_;
-  if (record.event == Event::setup && replica_ == Reach::waiting) replica_ = Reach::following;
+  if (std::holds_alternative<change::SetUp>(record.change) && replica_ == Reach::waiting) replica_ = Reach::following;
   if (replica_ == Reach::following) forward_(record);
-  if (!is_transferred(record.event)) kept_.push_back(std::move(record));
+  if (!is_transferred(record.change)) kept_.push_back(std::move(record));
 }
 
 void Log::send(Outgoing outgoing) {

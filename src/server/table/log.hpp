@@ -14,7 +14,7 @@ namespace syncopate::server {
 struct Outgoing {
   std::size_t worker = 0;
   std::uint64_t priority = 0;
-  Message message{};
+  ServerMessage message{};
 };
 
 /// Law: a message to a worker is sent when the replica has every record that was made before it. Without a replica

@@ -6,69 +6,54 @@
 #include <algorithm>
 #include <utility>
 
-#include "syncopate/error.hpp"
+#include "server/message_fields.hpp"
 
 namespace syncopate::server {
 
 namespace {
-constexpr std::size_t kEvent = 1, kIsLast = 2, kZero = 3, kWorker = 4, kNumber = 8, kMessage = 16;
+
+constexpr std::uint64_t kRelayed = 201;  // the first kind
+
+/// Calls `use` with the body of a change, if its kind has one.
+template <class Use>
+void with_body(Change& change, const Use& use) {
+  const auto use_field = [&](auto& field) {
+    if constexpr (requires { field.owner; }) use(field);
+  };
+  std::visit([&](auto& of) { std::apply([&](auto&... field) { (use_field(field), ...); }, of.fields(of)); }, change);
+}
+
 }  // namespace
 
-std::array<std::byte, kRelayedHeadBytes> head_of(const Relayed& relayed) {
-  std::array<std::byte, kRelayedHeadBytes> head{};
-  head[0] = static_cast<std::byte>(relayed.kind);
-  head[kEvent] = static_cast<std::byte>(relayed.event);
-  head[kIsLast] = static_cast<std::byte>(relayed.is_last);
-  base::put(head, kWorker, relayed.worker);
-  base::put(head, kNumber, relayed.number);
-  std::ranges::copy(head_of(relayed.message), head.begin() + kMessage);
-  return head;
-}
+MessageBytes bytes_of(const RelayMessage& message) { return written(kRelayed, message); }
 
-Relayed relayed_of(Payload bytes) {
-  const base::ConstBytes all = bytes.bytes;
-  if (all.size() < kRelayedHeadBytes) throw Corrupt(fmt::format("a message between servers has {} bytes", all.size()));
-  const auto kind = static_cast<RelayKind>(all[0]);
-  const auto event = static_cast<Event>(all[kEvent]);
-  const bool is_known = kind >= RelayKind::claim && kind <= RelayKind::occupied && event >= Event::setup &&
-                        event <= Event::come_back_rows && all[kIsLast] <= std::byte{1} && all[kZero] == std::byte{};
-  if (!is_known)
-    throw Corrupt(fmt::format("a message between servers has kind {} and event {}", static_cast<int>(all[0]),
-                              static_cast<int>(all[kEvent])));
-  Relayed relayed{.kind = kind,
-                  .event = event,
-                  .is_last = all[kIsLast] == std::byte{1},
-                  .worker = base::get<std::uint32_t>(all, kWorker),
-                  .number = base::get<std::uint64_t>(all, kNumber)};
-  relayed.message = message_of({std::move(bytes.owner), all.subspan(kMessage)}, true);
-  return relayed;
-}
+RelayMessage relay_message_of(Payload bytes) { return read_as<RelayMessage>(kRelayed, std::move(bytes), "server"); }
 
-void each_part(const Record& record, const std::function<void(Relayed)>& take) {
-  Relayed part{.kind = RelayKind::record,
-               .event = record.event,
-               .worker = static_cast<std::uint32_t>(record.worker),
-               .number = record.sequence,
-               .message = record.message};
-  base::ConstBytes rest = record.message.body.bytes;
+void each_part(const Record& record, const std::function<void(const RecordPart&)>& take) {
+  RecordPart part{
+      .sequence = record.sequence, .worker = static_cast<std::uint32_t>(record.worker), .change = record.change};
+  base::ConstBytes rest;
+  with_body(part.change, [&](const Payload& body) { rest = body.bytes; });
   do {
     const std::size_t length = std::min(rest.size(), kMostBodyBytes);
-    part.message.body.bytes = rest.first(length);
+    with_body(part.change, [&](Payload& body) { body.bytes = rest.first(length); });
     rest = rest.subspan(length);
     part.is_last = rest.empty();
     take(part);
   } while (!rest.empty());
 }
 
-bool RecordReader::take(Relayed part, Record& record) {
-  const base::ConstBytes bytes = part.message.body.bytes;
+bool RecordReader::take(RecordPart part, Record& record) {
+  base::ConstBytes bytes;
+  with_body(part.change, [&](const Payload& body) { bytes = body.bytes; });
   if (body_.size() + bytes.size() > most_bytes_)
     throw Corrupt(fmt::format("a record has more than {} bytes", most_bytes_));
   if (!part.is_last || !body_.empty()) body_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (!part.is_last) return false;
-  record = {.sequence = part.number, .event = part.event, .worker = part.worker, .message = std::move(part.message)};
+  record = {.sequence = part.sequence, .worker = part.worker, .change = std::move(part.change)};
   if (body_.empty()) return true;  // a single part, which is not copied
-  record.message.body = payload_of(std::exchange(body_, {}));
+  const Payload whole = payload_of(std::exchange(body_, {}));
+  with_body(record.change, [&](Payload& body) { body = whole; });
   return true;
 }
 

@@ -10,42 +10,26 @@ namespace syncopate::server {
 
 namespace {
 
-void repeat(ServerBlock& block, const Record& record, double now_s) {
-  switch (record.event) {
-    case Event::initial:
-      return block.initialise(record.message.body.bytes, record.message.version);
-    case Event::push:
-      return block.take(record.worker, record.message, now_s);
-    case Event::leave:
-      return block.leave(record.worker);
-    case Event::come_back:
-      return block.come_back(record.worker);
-    case Event::join:
-      return block.join(record.worker, record.message.first, record.message.version);
-    case Event::show:
-      return block.show();
-    case Event::image:
-      return block.restore(record.message.body.bytes);
-    case Event::step:
-      return block.finish_step(record.message.first, record.message.rate);
-    case Event::setup:
-    case Event::image_of_rows:
-    case Event::push_rows:
-    case Event::join_rows:
-    case Event::leave_rows:
-    case Event::come_back_rows:
-      break;
-  }
+void repeat(ServerBlock& block, std::size_t worker, const Change& change, double now_s) {
+  std::visit(OneOf{[&](const change::Image& image) { block.restore(image.image.bytes); },
+                   [&](const FirstValues& first) { block.initialise(first.values.bytes, first.part); },
+                   [&](const Push& push) { block.take(worker, push, now_s); },
+                   [&](const change::Leave&) { block.leave(worker); },
+                   [&](const change::ComeBack&) { block.come_back(worker); },
+                   [&](const change::Join& join) { block.join(worker, join.from, join.process); },
+                   [&](const change::Show&) { block.show(); },
+                   [&](const change::FinishStep& finish) { block.finish_step(finish.step, finish.trust); },
+                   [](const auto& /*of rows*/) {}},
+             change);
 }
 
 }  // namespace
 
 /// Called with the block's lock held. A refused change makes no record.
-void ServerTables::change(std::size_t index, ServerBlock& block, Record record) {
-  repeat(block, record, now_s());
+void ServerTables::change(std::size_t index, ServerBlock& block, std::size_t worker, Change change) {
+  repeat(block, worker, change, now_s());
   if (image_every_ > 0) take_image(index, block);
-  record.message.block = static_cast<std::uint32_t>(index);
-  log_.append(std::move(record));
+  log_.append({.worker = worker, .change = std::move(change)});
 }
 
 namespace {
@@ -75,7 +59,8 @@ void ServerTables::step_jointly(Job& job, std::size_t table) {
       for (ServerBlock* block : blocks) std::ranges::copy(block->prepare_step(), std::back_inserter(squares));
       const double trust = optim::trust_of(job.rules.optimizer, job.rules.with, optim::norms_of(squares));
       for (std::size_t i = 0; i < blocks.size(); ++i)
-        change(indices[i], *blocks[i], {.event = Event::step, .message = {.first = step, .rate = trust}});
+        change(indices[i], *blocks[i], 0,
+               change::FinishStep{.block = static_cast<std::uint32_t>(indices[i]), .step = step, .trust = trust});
     }
     for (std::size_t i = 0; i < blocks.size(); ++i) answer(job, indices[i], *blocks[i]);
   });
@@ -87,13 +72,10 @@ void ServerTables::step_jointly(Job& job) {
 
 void ServerTables::transfer(const Job& job, const Log::Forward& to) {
   to({.sequence = log_.sequence(),
-      .event = Event::setup,
-      .message = {.version = job.origin, .body = payload_of(job.setup.bytes())}});
+      .change = change::SetUp{.origin = job.origin, .setup = payload_of(job.setup.bytes())}});
   for (const auto& kept : job.blocks)
     kept->kept.with([&](const ServerBlock& block) {
-      to({.sequence = log_.sequence(),
-          .event = Event::image,
-          .message = {.block = kept->block.index, .body = block.image()}});
+      to({.sequence = log_.sequence(), .change = change::Image{.block = kept->block.index, .image = block.image()}});
     });
   transfer_rows(job, to);
 }
@@ -122,37 +104,52 @@ bool ServerTables::hand_over(const Forward& to) {
   return true;
 }
 
+void ServerTables::begin_replica(const change::SetUp& from) {
+  const auto made = create(Setup::of(text_of(from.setup), catalogue_));
+  made->origin = from.origin;
+  made->missing = made->blocks.size() + made->rows.size();
+  for (const auto& kept : made->blocks) kept->is_missing = true;
+  for (const auto& kept : made->rows) kept->is_missing = true;
+  job_.with([&](auto& job) { job = made; });
+}
+
 std::uint64_t ServerTables::apply(const Record& record) {
-  const Message& message = record.message;
-  if (record.event == Event::setup) {
-    const auto made = create(Setup::of(text_of(message.body), catalogue_));
-    made->origin = message.version;
-    made->missing = made->blocks.size() + made->rows.size();
-    for (const auto& kept : made->blocks) kept->is_missing = true;
-    for (const auto& kept : made->rows) kept->is_missing = true;
-    job_.with([&](auto& job) { job = made; });
-  }
+  const auto* const set_up = std::get_if<change::SetUp>(&record.change);
+  if (set_up != nullptr) begin_replica(*set_up);
   const auto job = this->job();
   if (!job) return 0;
   const std::uint64_t last = log_.sequence();
-  const bool is_change = !is_transferred(record.event);
+  const bool is_change = !is_transferred(record.change);
   if (is_change && record.sequence > last + 1)
     throw Corrupt(fmt::format("record {} comes after record {}", record.sequence, last));
   const bool is_late = is_change && record.sequence <= last;
-  if (record.event != Event::setup && !is_late) apply_to(*job, record);
+  if (set_up == nullptr && !is_late) apply_to(*job, record);
   log_.continue_from(record.sequence);  // a refused record does not count
   return job->missing == 0 ? log_.sequence() : 0;
 }
 
 void ServerTables::apply_to(Job& job, const Record& record) {
-  if (record.event >= Event::image_of_rows) return apply_to_rows(job, record);
-  if (record.message.block >= job.blocks.size() || record.worker >= job.setup.workers)
-    throw Corrupt(fmt::format("a record of block {} of {} and worker {} of {}", record.message.block, job.blocks.size(),
-                              record.worker, job.setup.workers));
-  Job::Kept& kept = *job.blocks[record.message.block];
-  if (kept.is_missing && record.event != Event::image) return;  // the image to come includes it
-  kept.kept.with([&](ServerBlock& block) { repeat(block, record, now_s()); });
-  if (record.event == Event::image && kept.is_missing.exchange(false)) --job.missing;
+  std::visit(OneOf{[](const change::SetUp&) {},
+                   [&](const auto& of_rows) {
+    apply_to_rows(job, of_rows.table, record); },
+                   [&](const auto& of_block)
+                     requires requires { of_block.block;
+}
+{ apply_to_block(job, of_block.block, record); }
+}  // namespace syncopate::server
+,
+             record.change);
+}
+
+void ServerTables::apply_to_block(Job& job, std::uint32_t index, const Record& record) {
+  if (index >= job.blocks.size() || record.worker >= job.setup.workers)
+    throw Corrupt(fmt::format("a record of block {} of {} and worker {} of {}", index, job.blocks.size(), record.worker,
+                              job.setup.workers));
+  Job::Kept& kept = *job.blocks[index];
+  const bool is_image = std::holds_alternative<change::Image>(record.change);
+  if (kept.is_missing && !is_image) return;  // the image to come includes it
+  kept.kept.with([&](ServerBlock& block) { repeat(block, record.worker, record.change, now_s()); });
+  if (is_image && kept.is_missing.exchange(false)) --job.missing;
 }
 
 }  // namespace syncopate::server

@@ -11,7 +11,7 @@ namespace syncopate::server {
 struct Request {
   std::size_t server = 0;
   std::uint64_t priority = 0;
-  Message message{};
+  WorkerMessage message{};
 };
 
 }  // namespace syncopate::server

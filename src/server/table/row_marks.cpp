@@ -14,18 +14,20 @@ namespace {
 std::uint64_t end_of(std::uint64_t meeting) { return meeting + meeting % 2; }
 }  // namespace
 
-void RowMarks::apply(std::size_t worker, const Message& push) {
+void RowMarks::apply(std::size_t worker, const RowPush& push) {
   Worker& own = workers_[worker];
   ++own.applied;
-  if (push.kind != MessageKind::mark_rows) return;
-  own.ended = std::max(own.ended, push.last);
-  if (push.first != 0 && push.last > 0) own.met = std::max(own.met, push.last);
-  if (push.first != 0 && push.last == 0) meet(own, push);
+  const auto* const mark = std::get_if<MarkRows>(&push);
+  if (mark == nullptr) return;
+  own.ended = std::max(own.ended, mark->steps);
+  if (mark->meets) meet(own, *mark);
   find_common();
 }
 
-void RowMarks::meet(Worker& own, const Message& mark) {
-  const auto number = static_cast<std::uint64_t>(mark.step);
+void RowMarks::meet(Worker& own, const MarkRows& mark) {
+  own.met = std::max(own.met, mark.steps);
+  if (mark.steps > 0) return;
+  const auto number = static_cast<std::uint64_t>(mark.meeting);
   own.meetings = std::max(own.meetings, number);
   own.excused = own.meetings - number;
 }

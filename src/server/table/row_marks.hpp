@@ -23,7 +23,7 @@ class RowMarks final {
   /// The process whose pushes are counted; 0: none has joined.
   [[nodiscard]] std::uint64_t process_of(std::size_t worker) const noexcept { return workers_[worker].process; }
   /// The worker's next push is applied.
-  void apply(std::size_t worker, const Message& push);
+  void apply(std::size_t worker, const RowPush& push);
   /// This process is that worker from now on, counts its pushes from 1, and participates from step `from` on, and if it
   /// replaces another one, from the next visit on, but not before the meeting after `meeting`. May be repeated.
   void join(std::size_t worker, Clock from, std::uint64_t process, std::uint64_t meeting = 0);
@@ -63,7 +63,7 @@ class RowMarks final {
     Clock ended = 0;             ///< number of its steps whose pushes are all applied
     Clock met = 0;               ///< number of steps of its last meeting that has one
   };
-  static void meet(Worker& own, const Message& mark);
+  static void meet(Worker& own, const MarkRows& mark);
   [[nodiscard]] std::uint64_t newest_meeting() const noexcept;
   void find_common();
 

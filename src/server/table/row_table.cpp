@@ -71,28 +71,35 @@ Payload RowTable::pull(base::ConstBytes ids) {
   return {rows, std::as_bytes(std::span(rows.get(), count * rules_.width))};
 }
 
-RowTable::Taken RowTable::push(std::size_t worker, const Message& push) {
-  require_sound(push);
-  if (push.version <= marks_.applied_of(worker)) return Taken::repeated;
-  if (push.version != marks_.applied_of(worker) + 1) return Taken::early;
-  if (push.kind == MessageKind::push_rows) take_gradients(push);
-  if (push.kind == MessageKind::restore_rows) take_rows(push.body.bytes);
+RowTable::Taken RowTable::push(std::size_t worker, const RowPush& push) {
+  std::visit([&](const auto& sent) { require_sound(sent); }, push);
+  const std::uint64_t number = std::visit([](const auto& sent) { return sent.number; }, push);
+  if (number <= marks_.applied_of(worker)) return Taken::repeated;
+  if (number != marks_.applied_of(worker) + 1) return Taken::early;
+  std::visit([&](const auto& sent) { take(sent); }, push);
   marks_.apply(worker, push);
   return Taken::applied;
 }
 
-void RowTable::require_sound(const Message& push) const {
-  const std::size_t bytes = push.body.bytes.size();
-  const std::size_t each = push.kind == MessageKind::push_rows ? rules_.pushed_bytes() : rules_.layout_of(1).bytes();
-  const bool is_mark = push.kind == MessageKind::mark_rows;
-  if ((bytes == 0) != is_mark || bytes % each != 0 || !std::isfinite(push.rate) || push.rate < 0)
+void RowTable::require_sound(const PushRows& push) const {
+  const std::size_t bytes = push.rows.bytes.size();
+  if (bytes == 0 || bytes % rules_.pushed_bytes() != 0 || !std::isfinite(push.rate) || push.rate < 0)
     throw Corrupt(fmt::format("a push of rows of {} bytes with the rate {}", bytes, push.rate));
-  if (is_mark && push.first != 0 && push.last == 0 && push.step == 0)
+}
+
+void RowTable::require_sound(const RestoreRows& push) const {
+  const std::size_t bytes = push.rows.bytes.size();
+  if (bytes == 0 || bytes % rules_.layout_of(1).bytes() != 0)
+    throw Corrupt(fmt::format("rows with their state of {} bytes", bytes));
+}
+
+void RowTable::require_sound(const MarkRows& mark) {
+  if (mark.meets && mark.steps == 0 && mark.meeting == 0)
     throw Corrupt("a mark of rows has neither a number of steps nor one of a meeting");
 }
 
-void RowTable::take_gradients(const Message& push) {
-  const base::ConstBytes body = push.body.bytes;
+void RowTable::take(const PushRows& push) {
+  const base::ConstBytes body = push.rows.bytes;
   const std::size_t count = body.size() / rules_.pushed_bytes(), floats = rules_.kept_floats();
   const base::ConstBytes ids = body.first(count * kIdBytes);
   find(ids);
@@ -105,7 +112,8 @@ void RowTable::take_gradients(const Message& push) {
 }
 
 /// Several workers may restore the same rows, and one of them may have pushed some before another restores them.
-void RowTable::take_rows(base::ConstBytes rows) {
+void RowTable::take(const RestoreRows& push) {
+  const base::ConstBytes rows = push.rows.bytes;
   const RowLayout from = rules_.layout_of(rows.size() / rules_.layout_of(1).bytes());
   find(rows.first(from.steps(0)));
   require_room(static_cast<std::size_t>(std::ranges::count(places_, RowIndex::kNone)));

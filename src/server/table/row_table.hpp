@@ -51,10 +51,9 @@ class RowTable final {
     repeated,  ///< it was applied before
     early,     ///< an earlier push of the worker is missing: it is on its way again, and so is this one
   };
-  /// Push number `push.version` of a worker, counted from 1. push_rows: ids and gradients, a step of the rule for each
-  /// of the rows. restore_rows: rows (RowLayout), of which the table takes those that it does not have. mark_rows: see
-  /// RowMarks. Throws Corrupt, and Refusal if the memory does not suffice; nothing has changed then.
-  [[nodiscard]] Taken push(std::size_t worker, const Message& push);
+  /// A worker's push. PushRows: a step of the rule for each of the rows. MarkRows: see RowMarks. Throws Corrupt, and
+  /// Refusal if the memory does not suffice; nothing has changed then.
+  [[nodiscard]] Taken push(std::size_t worker, const RowPush& push);
   /// The rows of these ids, in their order. Throws Corrupt.
   [[nodiscard]] Payload pull(base::ConstBytes ids);
   [[nodiscard]] RowMarks& marks() noexcept { return marks_; }
@@ -82,9 +81,12 @@ class RowTable final {
   };
   void find(base::ConstBytes ids);
   void require_room(std::size_t created);
-  void require_sound(const Message& push) const;
-  void take_gradients(const Message& push);
-  void take_rows(base::ConstBytes rows);
+  void require_sound(const PushRows& push) const;
+  void require_sound(const RestoreRows& push) const;
+  static void require_sound(const MarkRows& mark);
+  void take(const PushRows& push);
+  void take(const RestoreRows& push);
+  void take(const MarkRows& /*mark*/) {}
   std::uint64_t create(std::uint64_t id);
   void update(std::uint64_t place, const std::byte* gradient, double rate);
   void restore_numbers(base::ConstBytes numbers);

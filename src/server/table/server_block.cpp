@@ -82,9 +82,9 @@ void ServerBlock::require_sound(base::ConstBytes update, Clock step) {
   compress::add_packet(rules_.codec, *coder_, update, {key_, number}, scratch_);
 }
 
-void ServerBlock::take(std::size_t worker, const Message& push, double now_s) {
+void ServerBlock::take(std::size_t worker, const Push& push, double now_s) {
   WorkerState& worker_state = workers_[worker];
-  if (const auto part = kept_part(push.version)) require_part(*part);
+  if (const auto part = kept_part(push.answer.version)) require_part(*part);
   if (push.last > worker_state.applied) {
     require_next(worker, push);
     measure(worker_state, push, now_s);
@@ -93,23 +93,23 @@ void ServerBlock::take(std::size_t worker, const Message& push, double now_s) {
     if (rules_.in_lockstep())
       hold(worker_state, push);
     else
-      add_checked(push.body.bytes);
+      add_checked(push.update.bytes);
   }
-  ask(worker, push);
+  ask(worker, push.answer);
 }
 
-void ServerBlock::measure(WorkerState& worker_state, const Message& push, double now_s) {
+void ServerBlock::measure(WorkerState& worker_state, const Push& push, double now_s) {
   const auto steps = static_cast<double>(push.last - worker_state.applied);
   if (worker_state.answered_s) worker_state.pace.step_s = (now_s - *worker_state.answered_s) / steps;
   worker_state.pace.pushed_s = now_s;
 }
 
-void ServerBlock::require_next(std::size_t worker, const Message& push) {
+void ServerBlock::require_next(std::size_t worker, const Push& push) {
   if (push.first != workers_[worker].applied)
     throw Mismatch(fmt::format("worker {} sent the update of steps {} to {}, where step {} is next", worker, push.first,
                                push.last, workers_[worker].applied));
-  require_sound(push.body.bytes, push.last - 1);
-  if (push.rate == kMissed && push.body.bytes.empty()) return;
+  require_sound(push.update.bytes, push.last - 1);
+  if (push.rate == kMissed && push.update.bytes.empty()) return;
   if (!std::isfinite(push.rate) || push.rate < 0) throw Corrupt(fmt::format("a learning rate of {}", push.rate));
   for (const WorkerState& other : workers_)
     if (other.held && other.held_for == push.last - 1 && other.rate != push.rate)
@@ -118,20 +118,20 @@ void ServerBlock::require_next(std::size_t worker, const Message& push) {
 }
 
 /// The worker missed the steps of a push before its last one. A step that ended without the worker is not repeated.
-void ServerBlock::hold(WorkerState& worker_state, const Message& push) {
+void ServerBlock::hold(WorkerState& worker_state, const Push& push) {
   if (push.last > complete_ && push.rate != kMissed) {
-    worker_state.held = push.body;
+    worker_state.held = push.update;
     worker_state.held_for = push.last - 1;
     worker_state.rate = push.rate;
   }
   complete_steps();
 }
 
-void ServerBlock::ask(std::size_t worker, const Message& fetch) {
-  if (const auto part = kept_part(fetch.version)) require_part(*part);
-  workers_[worker].asks = fetch.least;
-  workers_[worker].version = fetch.version;
-  workers_[worker].step = fetch.step;
+void ServerBlock::ask(std::size_t worker, const AnswerTerms& terms) {
+  if (const auto part = kept_part(terms.version)) require_part(*part);
+  workers_[worker].asks = terms.least;
+  workers_[worker].version = terms.version;
+  workers_[worker].step = terms.step;
 }
 
 /// A step is complete when every worker that takes part has sent its message of it.
@@ -301,19 +301,16 @@ std::vector<std::size_t> ServerBlock::answerable() {
   return workers;
 }
 
-Message ServerBlock::answer(std::size_t worker, double now_s) {
+Weights ServerBlock::answer(std::size_t worker, double now_s) {
   workers_[worker].answered_s = now_s;
   const Clock least = this->least();
-  Message message{.kind = MessageKind::weights,
-                  .last = workers_[worker].applied,
-                  .least = least,
-                  .step = last_step_for(workers_[worker], least)};
+  Weights message{.least = least, .last = workers_[worker].applied, .step = last_step_for(workers_[worker], least)};
   const std::uint64_t version = workers_[worker].version;
   if (const auto index = kept_part(version)) {
     auto copy = std::make_shared<const std::vector<float>>(part(*index));
     const auto bytes = std::as_bytes(std::span(*copy));
     message.version = version;
-    message.body = {std::move(copy), bytes};
+    message.values = {std::move(copy), bytes};
   } else {
     answers_.answer(weights_, version, message);
   }

@@ -27,13 +27,13 @@ class ServerBlock final {
   /// An update of steps [push.first, push.last): applied, or held until every worker's has come, or ignored as a
   /// repetition. Its worker waits for weights from now on. Throws Mismatch if earlier updates are missing, and Corrupt.
   /// `now_s`, here and below: for Pace; only models that read paces decide by it.
-  void take(std::size_t worker, const Message& push, double now_s = 0);
-  /// The worker waits for weights that hold `fetch.least` steps of every worker.
-  void ask(std::size_t worker, const Message& fetch);
+  void take(std::size_t worker, const Push& push, double now_s = 0);
+  /// The worker waits for weights.
+  void ask(std::size_t worker, const AnswerTerms& terms);
   /// Workers that can be answered; they stop waiting. Each server begins with another worker, so that servers do not
   /// all answer the same worker first.
   [[nodiscard]] std::vector<std::size_t> answerable();
-  [[nodiscard]] Message answer(std::size_t worker, double now_s = 0);
+  [[nodiscard]] Weights answer(std::size_t worker, double now_s = 0);
 
   /// The worker's clock no longer counts. Its updates stay.
   void leave(std::size_t worker);
@@ -84,7 +84,7 @@ class ServerBlock final {
     Clock clock = 0;                ///< others wait for it beyond this step; more than `applied` if it was away
     std::optional<Clock> asks{};    ///< it waits for weights with this number of every worker's steps...
     Clock step = 0;                 ///< ...or until this step is allowed; 0: no step is
-    std::uint64_t version = 0;      ///< Message::version of its request
+    std::uint64_t version = 0;      ///< AnswerTerms::version of its request
     std::optional<Payload> held{};  ///< in lockstep: its update of a step that is not complete; empty: zero
     Clock held_for = 0;
     double rate = 0;
@@ -100,9 +100,9 @@ class ServerBlock final {
     return index == 0 ? weights_ : state_[index - 1];
   }
   void require_sound(base::ConstBytes update, Clock step);
-  static void measure(WorkerState& worker_state, const Message& push, double now_s);
-  void require_next(std::size_t worker, const Message& push);
-  void hold(WorkerState& worker_state, const Message& push);
+  static void measure(WorkerState& worker_state, const Push& push, double now_s);
+  void require_next(std::size_t worker, const Push& push);
+  void hold(WorkerState& worker_state, const Push& push);
   void complete_steps();
   void find_senders();
   void apply_step();

@@ -15,10 +15,6 @@
 
 namespace syncopate::server {
 
-inline std::string_view text_of(const Payload& payload) {
-  return {reinterpret_cast<const char*>(payload.bytes.data()), payload.bytes.size()};
-}
-
 struct ServerTables::Job {
   struct Kept {
     Kept(const Block& of, ServerBlock made) : block(of), kept(std::move(made)) {}

@@ -20,49 +20,78 @@ void ServerTables::create_rows(Job& job, std::size_t most_bytes) const {
   }
 }
 
-/// Answers are sent with the table's lock held, so that none overtakes a later state. A request that comes before an
-/// earlier push of its worker, which a broken stream has swallowed, is not answered: the worker repeats both.
-void ServerTables::receive_rows(Job& job, std::size_t worker, const Message& message) {
-  if (message.block >= job.rows.size())
-    throw Corrupt(fmt::format("a worker names table {} of rows, of {}", message.block, job.rows.size()));
-  job.rows[message.block]->table.with([&](auto& table) {
-    const bool is_read = message.kind == MessageKind::pull_rows || message.kind == MessageKind::visit_rows;
-    if (!is_read) return take_push(job, message.block, *table, worker, message);
-    if (table->marks().applied_of(worker) < static_cast<std::uint64_t>(message.least)) return;
-    send_rows(*table, worker, message);
+namespace {
+
+/// Calls `use` with a table of rows and its lock held, so that no answer overtakes a later state.
+template <class Rows, class Use>
+void use_table(Rows& rows, std::uint32_t index, const Use& use) {
+  if (index >= rows.size()) throw Corrupt(fmt::format("a worker names table {} of rows, of {}", index, rows.size()));
+  rows[index]->table.with([&](auto& table) { use(*table); });
+}
+
+/// A request that comes before an earlier push of its worker, which a broken stream has swallowed, is not answered: the
+/// worker repeats both.
+bool may_answer(RowTable& table, std::size_t worker, std::uint64_t pushes) {
+  return table.marks().applied_of(worker) >= pushes;
+}
+
+/// Throws Corrupt for a push that is not the worker's next one.
+void repeat_push(RowTable& table, std::size_t worker, const auto& push) {
+  if (table.push(worker, push) != RowTable::Taken::applied)
+    throw Corrupt(fmt::format("a record repeats push {} of worker {}", push.number, worker));
+}
+
+void repeat(RowTable& table, std::size_t worker, const Change& change) {
+  std::visit(OneOf{[&](const change::ImageOfRows& image) { table.restore(image.image.bytes, image.part); },
+                   [&](const change::JoinRows& join) {
+                     table.marks().join(worker, join.from, join.process, static_cast<std::uint64_t>(join.meeting));
+                   },
+                   [&](const change::LeaveRows&) { table.marks().leave(worker); },
+                   [&](const change::ComeBackRows&) { table.marks().come_back(worker); },
+                   [&](const PushRows& push) { repeat_push(table, worker, push); },
+                   [&](const RestoreRows& push) { repeat_push(table, worker, push); },
+                   [&](const MarkRows& push) { repeat_push(table, worker, push); }, [](const auto& /*of a block*/) {}},
+             change);
+}
+
+}  // namespace
+
+void ServerTables::use_rows(Job& job, std::size_t worker, const PullRows& pull) {
+  use_table(job.rows, pull.table, [&](RowTable& table) {
+    if (!may_answer(table, worker, pull.pushes)) return;
+    log_.send({worker, kRowPriority,
+               PulledRows{.table = pull.table, .request = pull.request, .rows = table.pull(pull.ids.bytes)}});
   });
 }
 
-void ServerTables::send_rows(RowTable& table, std::size_t worker, const Message& request) {
-  Message answer{.block = request.block, .version = request.version};
-  if (request.kind == MessageKind::pull_rows) {
-    answer.kind = MessageKind::rows;
-    answer.body = table.pull(request.body.bytes);
-  } else {
-    answer.kind = MessageKind::visited;
-    answer.last = static_cast<Clock>(table.slabs());
-    if (const auto slab = static_cast<std::size_t>(request.first); slab < table.slabs()) {
-      answer.first = static_cast<Clock>(table.rows_in(slab));
-      answer.body = table.slab(slab);
+void ServerTables::use_rows(Job& job, std::size_t worker, const VisitRows& visit) {
+  use_table(job.rows, visit.table, [&](RowTable& table) {
+    if (!may_answer(table, worker, visit.pushes)) return;
+    VisitedRows answer{.table = visit.table, .request = visit.request, .slabs = table.slabs()};
+    if (visit.slab < table.slabs()) {
+      answer.rows = table.rows_in(visit.slab);
+      answer.slab = table.slab(visit.slab);
     }
-  }
-  log_.send({worker, kRowPriority, std::move(answer)});
+    log_.send({worker, kRowPriority, std::move(answer)});
+  });
 }
 
-void ServerTables::take_push(Job& job, std::uint32_t index, RowTable& table, std::size_t worker,
-                             const Message& message) {
+void ServerTables::use_rows(Job& job, std::size_t worker, const RowPush& push) {
+  const std::uint32_t index = std::visit([](const auto& sent) { return sent.table; }, push);
+  use_table(job.rows, index, [&](RowTable& table) { take_push(job, index, table, worker, push); });
+}
+
+void ServerTables::take_push(Job& job, std::uint32_t index, RowTable& table, std::size_t worker, const RowPush& push) {
   const auto before = table.marks().common();
-  const RowTable::Taken taken = table.push(worker, message);
+  const RowTable::Taken taken = table.push(worker, push);
   if (taken == RowTable::Taken::early) return;
-  if (taken == RowTable::Taken::applied) log_.append({.event = Event::push_rows, .worker = worker, .message = message});
+  if (taken == RowTable::Taken::applied) log_.append({.worker = worker, .change = widened<Change>(push)});
   if (table.marks().common() != before) return end_wait(job, index, table);
   if (table.marks().has_met(worker)) send_pushed(index, table, worker);
 }
 
 void ServerTables::send_pushed(std::uint32_t index, RowTable& table, std::size_t worker) {
-  log_.send({worker,
-             kRowPriority,
-             {.kind = MessageKind::pushed, .block = index, .version = table.marks().applied_of(worker)}});
+  log_.send({worker, kRowPriority, PushedRows{.table = index, .number = table.marks().applied_of(worker)}});
 }
 
 /// The workers' common marks have changed: takes the image that is due, then acknowledges the marks of all workers that
@@ -75,18 +104,15 @@ void ServerTables::end_wait(Job& job, std::uint32_t index, RowTable& table) {
 
 /// A process that has sent nothing before counts its pushes from 1. The step from which it takes part can be the one
 /// that the others wait for.
-void ServerTables::meet_rows(Job& job, std::size_t worker, const Message& setup) {
-  const Clock from = std::max(setup.first, job.setup.first_step);
+void ServerTables::meet_rows(Job& job, std::size_t worker, const Hello& hello) {
+  const Clock from = std::max(hello.step, job.setup.first_step);
   for (std::uint32_t index = 0; index < job.rows.size(); ++index)
     job.rows[index]->table.with([&](auto& table) {
       const auto before = table->marks().common();
-      if (setup.last != 0)
-        table->marks().join(worker, from, setup.version, static_cast<std::uint64_t>(setup.step));
-      else
-        table->marks().come_back(worker);
-      log_.append({.event = setup.last != 0 ? Event::join_rows : Event::come_back_rows,
-                   .worker = worker,
-                   .message = {.block = index, .first = from, .version = setup.version, .step = setup.step}});
+      Change change = change::ComeBackRows{index};
+      if (hello.is_new) change = change::JoinRows{index, from, hello.process, hello.meeting};
+      repeat(*table, worker, change);
+      log_.append({.worker = worker, .change = std::move(change)});
       if (table->marks().common() != before) end_wait(job, index, *table);
     });
 }
@@ -96,7 +122,7 @@ void ServerTables::leave_rows(Job& job, std::size_t worker) {
     job.rows[index]->table.with([&](auto& table) {
       const auto before = table->marks().common();
       table->marks().leave(worker);
-      log_.append({.event = Event::leave_rows, .worker = worker, .message = {.block = index}});
+      log_.append({.worker = worker, .change = change::LeaveRows{index}});
       if (table->marks().common() != before) end_wait(job, index, *table);
     });
 }
@@ -105,38 +131,20 @@ void ServerTables::transfer_rows(const Job& job, const Forward& to) {
   for (std::uint32_t index = 0; index < job.rows.size(); ++index)
     job.rows[index]->table.with([&](const auto& table) {
       table->image([&](Payload bytes, std::uint64_t part, bool is_last) {
-        to({.sequence = log_.sequence(),
-            .event = Event::image_of_rows,
-            .message = {.block = index, .last = is_last ? 1 : 0, .version = part, .body = std::move(bytes)}});
+        to({.sequence = log_.sequence(), .change = change::ImageOfRows{index, part, is_last, std::move(bytes)}});
       });
     });
 }
 
-namespace {
-
-void repeat(RowTable& table, const Record& record) {
-  const Message& message = record.message;
-  if (record.event == Event::image_of_rows) return table.restore(message.body.bytes, message.version);
-  if (record.event == Event::join_rows)
-    return table.marks().join(record.worker, message.first, message.version, static_cast<std::uint64_t>(message.step));
-  if (record.event == Event::leave_rows) return table.marks().leave(record.worker);
-  if (record.event == Event::come_back_rows) return table.marks().come_back(record.worker);
-  if (table.push(record.worker, message) != RowTable::Taken::applied)
-    throw Corrupt(fmt::format("a record repeats push {} of worker {}", message.version, record.worker));
-}
-
-}  // namespace
-
-void ServerTables::apply_to_rows(Job& job, const Record& record) {
-  const Message& message = record.message;
-  if (message.block >= job.rows.size() || record.worker >= job.setup.workers)
-    throw Corrupt(fmt::format("a record of table {} of rows, of {}, and worker {} of {}", message.block,
-                              job.rows.size(), record.worker, job.setup.workers));
-  Job::KeptRows& kept = *job.rows[message.block];
-  const bool is_image = record.event == Event::image_of_rows;
-  if (kept.is_missing && !is_image) return;  // the image to come includes it
-  kept.table.with([&](auto& table) { repeat(*table, record); });
-  if (is_image && message.last == 1 && kept.is_missing.exchange(false)) --job.missing;
+void ServerTables::apply_to_rows(Job& job, std::uint32_t index, const Record& record) {
+  if (index >= job.rows.size() || record.worker >= job.setup.workers)
+    throw Corrupt(fmt::format("a record of table {} of rows, of {}, and worker {} of {}", index, job.rows.size(),
+                              record.worker, job.setup.workers));
+  Job::KeptRows& kept = *job.rows[index];
+  const auto* const image = std::get_if<change::ImageOfRows>(&record.change);
+  if (kept.is_missing && image == nullptr) return;  // the image to come includes it
+  kept.table.with([&](auto& table) { repeat(*table, record.worker, record.change); });
+  if (image != nullptr && image->is_last && kept.is_missing.exchange(false)) --job.missing;
 }
 
 }  // namespace syncopate::server

@@ -11,6 +11,10 @@
 
 namespace syncopate::server {
 
+namespace {
+constexpr const char* kNoHello = "a worker's first message is not a Hello";
+}  // namespace
+
 std::size_t ServerTables::kept_bytes() const {
   const auto job = this->job();
   if (!job) return 0;
@@ -74,13 +78,14 @@ std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) cons
   return job;
 }
 
-void ServerTables::require_fitting(std::size_t worker, const Message& first) const {
-  if (first.kind != MessageKind::setup) throw Corrupt("a worker's first message is not a setup");
-  const Setup setup = Setup::of(text_of(first.body), catalogue_);
+void ServerTables::require_fitting(std::size_t worker, const WorkerMessage& first) const {
+  const auto* const hello = std::get_if<Hello>(&first);
+  if (hello == nullptr) throw Corrupt(kNoHello);
+  const Setup setup = Setup::of(text_of(hello->setup), catalogue_);
   const std::shared_ptr<Job> job = this->job();
   if (!job) return;
   require_fitting(*job, worker, setup);
-  if (worker < job->setup.workers && job->missing == 0) require_known(*job, worker, first);
+  if (worker < job->setup.workers && job->missing == 0) require_known(*job, worker, *hello);
 }
 
 void ServerTables::require_fitting(const Job& job, std::size_t worker, const Setup& setup) {
@@ -91,15 +96,15 @@ void ServerTables::require_fitting(const Job& job, std::size_t worker, const Set
 
 /// Refuses a process that returns and has pushes that this server does not count: those after the snapshot from which
 /// the job was restored, or all of them if another process has taken its place since.
-void ServerTables::require_known(const Job& job, std::size_t worker, const Message& message) const {
-  if (message.last != 0) return;
+void ServerTables::require_known(const Job& job, std::size_t worker, const Hello& hello) const {
+  if (hello.is_new) return;
   if (!job.restored.empty() && !job.met[worker])
     throw PeerLost(fmt::format("server {} was restarted from {}: later updates are lost; {}", server_, job.restored,
                                job.setup.servers == 1
                                    ? "restart the workers; they resume from there"
                                    : "restart all servers, then restart the workers; they resume from the "
                                      "newest snapshot that all servers have"));
-  const auto is_known = [&](std::uint64_t process) { return process == message.version; };
+  const auto is_known = [&](std::uint64_t process) { return process == hello.process; };
   const bool has_blocks = std::ranges::all_of(job.blocks, [&](const auto& kept) {
     return is_known(kept->kept.with([&](const ServerBlock& block) { return block.process_of(worker); }));
   });
@@ -115,24 +120,23 @@ void ServerTables::require_known(const Job& job, std::size_t worker, const Messa
 
 /// The process that comes first is another one for every creation, unless the server is lost while it starts: then the
 /// clock differs. A replica receives the number, so that a server that continues from it keeps it.
-void ServerTables::identify(Job& job, const Message& setup) const {
+void ServerTables::identify(Job& job, const Hello& hello) const {
   const auto ticks = static_cast<std::uint64_t>(clock_->now().time_since_epoch().count());
   std::uint64_t unknown = 0;
-  job.origin.compare_exchange_strong(unknown, base::mixed(setup.version ^ base::mixed(ticks)) | 1);
+  job.origin.compare_exchange_strong(unknown, base::mixed(hello.process ^ base::mixed(ticks)) | 1);
   std::uint32_t none = 0;
-  const bool begins = job.origins.compare_exchange_strong(none, setup.block) && setup.block != 0;
+  const bool begins = job.origins.compare_exchange_strong(none, hello.origins) && hello.origins != 0;
   if (begins && begun_) begun_(job.origin_step);
 }
 
 /// The job that the worker's setup fits, and whether it has just created it.
-std::pair<std::shared_ptr<ServerTables::Job>, bool> ServerTables::agree(std::size_t worker,
-                                                                        const Message& message) try {
-  const Setup setup = Setup::of(text_of(message.body), catalogue_);
+std::pair<std::shared_ptr<ServerTables::Job>, bool> ServerTables::agree(std::size_t worker, const Hello& hello) try {
+  const Setup setup = Setup::of(text_of(hello.setup), catalogue_);
   base::require(worker < setup.workers, "worker {} is outside a job of {} workers", worker, setup.workers);
   bool is_first = false;
   std::shared_ptr<Job> job = job_.with([&](auto& kept) {
     is_first = !kept;
-    if (is_first && message.last == 0)
+    if (is_first && !hello.is_new)
       throw PeerLost(
           fmt::format("server {} has lost its tables: it was restarted, and no replica had them; restart the "
                       "job, with servers under --replicas 1 to survive the next loss",
@@ -141,78 +145,79 @@ std::pair<std::shared_ptr<ServerTables::Job>, bool> ServerTables::agree(std::siz
     return kept;
   });
   require_fitting(*job, worker, setup);
-  require_known(*job, worker, message);
+  require_known(*job, worker, hello);
   return {std::move(job), is_first};
 } catch (const Misuse& misuse) {
   throw Refusal(misuse.what());
 }
 
-void ServerTables::set_up(std::size_t worker, const Message& message) {
-  const auto [job, is_first] = agree(worker, message);
-  identify(*job, message);
+void ServerTables::set_up(std::size_t worker, const Hello& hello) {
+  const auto [job, is_first] = agree(worker, hello);
+  identify(*job, hello);
   if (is_first) begin_transfer(*job);
   job->met[worker] = true;
   renew(worker);  // once more: its previous stream may have asked until now
-  meet_rows(*job, worker, message);
-  Message welcome{.kind = MessageKind::welcome,
-                  .block = job->origins,
-                  .first = image_every_,
-                  .version = job->origin,
-                  .step = job->origin_step};
-  std::uint64_t meeting = 0;
+  meet_rows(*job, worker, hello);
+  Welcome welcome{
+      .snapshot_every = image_every_, .origin = job->origin, .origin_step = job->origin_step, .origins = job->origins};
   for (const auto& rows : job->rows) {
     welcome.least = std::max<Clock>(welcome.least, rows->imaged);
-    meeting = std::max(meeting, rows->table.with([&](auto& table) { return table->marks().meeting_of(worker); }));
+    const auto meeting = rows->table.with([&](auto& table) { return table->marks().meeting_of(worker); });
+    welcome.meeting = std::max(welcome.meeting, static_cast<Clock>(meeting));
   }
-  welcome.body = payload_of(meeting);
   for (std::size_t index = 0; index < job->blocks.size(); ++index)
     job->blocks[index]->kept.with([&](ServerBlock& block) {
-      if (message.last == 0) change(index, block, {.event = Event::come_back, .worker = worker});
-      if (message.last != 0 && (message.first > 0 || block.applied_of(worker) == job->setup.first_step))
-        change(
-            index, block,
-            {.event = Event::join, .worker = worker, .message = {.first = message.first, .version = message.version}});
+      const auto at = static_cast<std::uint32_t>(index);
+      if (!hello.is_new) change(index, block, worker, change::ComeBack{at});
+      if (hello.is_new && (hello.step > 0 || block.applied_of(worker) == job->setup.first_step))
+        change(index, block, worker, change::Join{.block = at, .from = hello.step, .process = hello.process});
       welcome.least = std::max(welcome.least, block.least());
       welcome.last = std::max(welcome.last, block.applied_of(worker));
       answer(*job, index, block);
     });
   step_jointly(*job);
   log_.send({worker, 0, welcome});
-  if (const Clock told = job->told[worker]; told > 0)
-    log_.send({worker, 0, {.kind = MessageKind::want, .least = told}});
+  if (const Clock told = job->told[worker]; told > 0) log_.send({worker, 0, Want{told}});
 }
 
-void ServerTables::receive(std::size_t worker, const Message& message) {
-  if (message.kind == MessageKind::setup) return set_up(worker, message);
+void ServerTables::receive(std::size_t worker, const WorkerMessage& message) {
+  if (const auto* const hello = std::get_if<Hello>(&message)) return set_up(worker, *hello);
   const std::shared_ptr<Job> job = this->job();
-  if (!job || worker >= job->setup.workers) throw Corrupt("a worker's first message is not a setup");
-  if (message.kind == MessageKind::finish) return leave(worker);
-  if (message.kind >= MessageKind::push_rows && message.kind <= MessageKind::visit_rows)
-    return receive_rows(*job, worker, message);
-  if (message.block >= job->blocks.size())
-    throw Corrupt("a worker names block " + std::to_string(message.block) + " of " +
-                  std::to_string(job->blocks.size()));
-  const Block& at = job->blocks[message.block]->block;
-  const bool may_step = job->blocks[message.block]->kept.with([&](ServerBlock& block) {
-    if (message.kind == MessageKind::initial)
-      change(message.block, block, {.event = Event::initial, .message = message});
-    if (message.kind == MessageKind::push)
-      change(message.block, block, {.event = Event::push, .worker = worker, .message = message});
-    if (message.kind == MessageKind::fetch) block.ask(worker, message);
-    answer(*job, message.block, block);
+  if (!job || worker >= job->setup.workers) throw Corrupt(kNoHello);
+  std::visit(OneOf{[](const Hello&) {}, [&](const Finish&) { leave(worker); },
+                   [&](const FirstValues& first) {
+                     use_block(*job, first.block, [&](auto& block) { change(first.block, block, worker, first); });
+                   },
+                   [&](const Push& push) {
+                     use_block(*job, push.block, [&](auto& block) { change(push.block, block, worker, push); });
+                   },
+                   [&](const Fetch& fetch) {
+                     use_block(*job, fetch.block, [&](auto& block) { block.ask(worker, fetch.answer); });
+                   },
+                   [&](const auto& of_rows) { use_rows(*job, worker, of_rows); }},
+             message);
+}
+
+/// Answers the workers that can be answered afterwards.
+void ServerTables::use_block(Job& job, std::uint32_t index, const std::function<void(ServerBlock&)>& use) {
+  if (index >= job.blocks.size()) throw Corrupt(fmt::format("a worker names block {} of {}", index, job.blocks.size()));
+  const Block& at = job.blocks[index]->block;
+  const bool may_step = job.blocks[index]->kept.with([&](ServerBlock& block) {
+    use(block);
+    answer(job, index, block);
     return at.is_joint && block.is_complete();
   });
-  if (may_step) step_jointly(*job, at.table);
+  if (may_step) step_jointly(job, at.table);
 }
 
 /// Called with the block's lock held, so that no answer overtakes a later state of the same block.
 void ServerTables::answer(Job& job, std::size_t index, ServerBlock& block) {
   for (const std::size_t worker : block.answerable()) {
     const std::uint64_t version = block.version();
-    Message message = block.answer(worker, now_s());
-    message.block = static_cast<std::uint32_t>(index);
-    if (block.version() != version) log_.append({.event = Event::show, .message = {.block = message.block}});
-    log_.send({worker, 1 + job.blocks[index]->block.table, std::move(message)});
+    Weights weights = block.answer(worker, now_s());
+    weights.block = static_cast<std::uint32_t>(index);
+    if (block.version() != version) log_.append({.change = change::Show{weights.block}});
+    log_.send({worker, 1 + job.blocks[index]->block.table, std::move(weights)});
   }
   const Clock wanted = block.wanted();
   if (job.rules.in_lockstep() || wanted == 0) return;  // in lockstep every worker sends every step
@@ -221,7 +226,7 @@ void ServerTables::answer(Job& job, std::size_t index, ServerBlock& block) {
     Clock told = job.told[worker];
     while (told < wanted && !job.told[worker].compare_exchange_weak(told, wanted)) {
     }
-    if (told < wanted) log_.send({worker, 0, {.kind = MessageKind::want, .least = wanted}});
+    if (told < wanted) log_.send({worker, 0, Want{wanted}});
   }
 }
 
@@ -230,7 +235,7 @@ void ServerTables::leave(std::size_t worker) {
   if (!job || worker >= job->setup.workers) return;
   for (std::size_t index = 0; index < job->blocks.size(); ++index)
     job->blocks[index]->kept.with([&](ServerBlock& block) {
-      change(index, block, {.event = Event::leave, .worker = worker});
+      change(index, block, worker, change::Leave{static_cast<std::uint32_t>(index)});
       answer(*job, index, block);
     });
   step_jointly(*job);

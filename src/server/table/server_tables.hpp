@@ -61,9 +61,9 @@ class ServerTables final {
   /// PeerLost for a worker that was here before this server's state, Refusal for a setup that is not allowed or takes
   /// too much memory, Corrupt for any other invalid message. Nothing has changed then. A Mismatch is also what a
   /// process receives that returns after another one has taken its place: the server counts the other one's pushes.
-  void receive(std::size_t worker, const Message& message);
+  void receive(std::size_t worker, const WorkerMessage& message);
   /// Throws the errors that the job makes `receive` throw for a worker's first message. Changes nothing.
-  void require_fitting(std::size_t worker, const Message& first) const;
+  void require_fitting(std::size_t worker, const WorkerMessage& first) const;
   /// The worker has come on another stream: answers that wait for the replica belong to the previous one, and are not
   /// sent.
   void renew(std::size_t worker) { log_.forget(worker); }
@@ -99,29 +99,33 @@ class ServerTables final {
   struct Job;
   [[nodiscard]] std::shared_ptr<Job> job() const;
   [[nodiscard]] double now_s() const { return base::seconds(clock_->now().time_since_epoch()); }
-  void set_up(std::size_t worker, const Message& message);
-  [[nodiscard]] std::pair<std::shared_ptr<Job>, bool> agree(std::size_t worker, const Message& message);
-  void identify(Job& job, const Message& setup) const;
+  void set_up(std::size_t worker, const Hello& hello);
+  [[nodiscard]] std::pair<std::shared_ptr<Job>, bool> agree(std::size_t worker, const Hello& hello);
+  void identify(Job& job, const Hello& hello) const;
   static void require_fitting(const Job& job, std::size_t worker, const Setup& setup);
-  void require_known(const Job& job, std::size_t worker, const Message& message) const;
+  void require_known(const Job& job, std::size_t worker, const Hello& hello) const;
   [[nodiscard]] std::shared_ptr<Job> create(const Setup& setup) const;
   void create_rows(Job& job, std::size_t most_bytes) const;
   void answer(Job& job, std::size_t index, ServerBlock& block);
-  void change(std::size_t index, ServerBlock& block, Record record);
+  void change(std::size_t index, ServerBlock& block, std::size_t worker, Change change);
   void step_jointly(Job& job, std::size_t table);
   void step_jointly(Job& job);
-  void receive_rows(Job& job, std::size_t worker, const Message& message);
-  void take_push(Job& job, std::uint32_t index, RowTable& table, std::size_t worker, const Message& message);
+  void use_block(Job& job, std::uint32_t index, const std::function<void(ServerBlock&)>& use);
+  void use_rows(Job& job, std::size_t worker, const PullRows& pull);
+  void use_rows(Job& job, std::size_t worker, const VisitRows& visit);
+  void use_rows(Job& job, std::size_t worker, const RowPush& push);
+  void take_push(Job& job, std::uint32_t index, RowTable& table, std::size_t worker, const RowPush& push);
   void send_pushed(std::uint32_t index, RowTable& table, std::size_t worker);
-  void send_rows(RowTable& table, std::size_t worker, const Message& request);
   void end_wait(Job& job, std::uint32_t index, RowTable& table);
-  void meet_rows(Job& job, std::size_t worker, const Message& setup);
+  void meet_rows(Job& job, std::size_t worker, const Hello& hello);
   void leave_rows(Job& job, std::size_t worker);
   void transfer(const Job& job, const Forward& to);
   void transfer_rows(const Job& job, const Forward& to);
   void begin_transfer(const Job& job);
+  void begin_replica(const change::SetUp& from);
   void apply_to(Job& job, const Record& record);
-  static void apply_to_rows(Job& job, const Record& record);
+  void apply_to_block(Job& job, std::uint32_t index, const Record& record);
+  static void apply_to_rows(Job& job, std::uint32_t index, const Record& record);
   [[nodiscard]] Clock step_of_image(const Job& job, Clock imaged, Clock now) const;
   void take_image(std::size_t index, const ServerBlock& block);
   void take_image(Job& job, std::uint32_t index, RowTable& table);

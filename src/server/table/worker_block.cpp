@@ -37,10 +37,10 @@ WorkerBlock::WorkerBlock(const JobRules& rules, const Block& block, std::span<fl
   for (auto* state : {&kept_, &next_}) state->resize(compress::state_bytes(rules.codec, tensor, true, 1));
 }
 
-Message WorkerBlock::first_request(Clock from) {
+BlockRequest WorkerBlock::first_request(Clock from) {
   own_ = sent_ = from;
   const Clock staleness = rules_.consistency.staleness.value_or(from);
-  return make_request(std::max<Clock>(0, from - staleness), version_, step_to_ask());
+  return make_request({.least = std::max<Clock>(0, from - staleness), .step = step_to_ask(), .version = version_});
 }
 
 void WorkerBlock::add(std::span<const float> update) {
@@ -65,37 +65,35 @@ ClockView WorkerBlock::clock_view() const noexcept {
   return {.own = own_, .fetched = fetched_, .allowed = allowed_, .wanted = wanted_, .sent = sent_};
 }
 
-std::optional<Message> WorkerBlock::request() {
+std::optional<BlockRequest> WorkerBlock::request() {
   if (request_) return std::nullopt;
   ClockView now = clock_view();
   const bool must = must_fetch(rules_.consistency, now);
   if (!must && sent_ == own_) return std::nullopt;
   if (rules_.consistency.travels_early) now.significance = significance();
   if (!travels(rules_.consistency, now)) return std::nullopt;
-  return make_request(must ? own_ - *rules_.consistency.staleness : 0, version_, step_to_ask());
+  return make_request(
+      {.least = must ? own_ - *rules_.consistency.staleness : 0, .step = step_to_ask(), .version = version_});
 }
 
-std::optional<Message> WorkerBlock::last_request() {
+std::optional<BlockRequest> WorkerBlock::last_request() {
   if (request_ || is_finished()) return std::nullopt;
-  return make_request(own_, kExact);
+  return make_request({.least = own_, .version = kExact});
 }
 
 Clock WorkerBlock::step_to_ask() const noexcept { return rules_.consistency.last_step ? own_ : 0; }
 
-Message WorkerBlock::make_request(Clock least, std::uint64_t version, Clock step) {
-  Message request{.kind = sent_ == own_ ? MessageKind::fetch : MessageKind::push,
-                  .block = block_.index,
-                  .first = sent_,
-                  .last = own_,
-                  .least = least,
-                  .rate = has_update_ || ended_ == own_ ? rate_ : kMissed,
-                  .version = version,
-                  .step = step};
-  if (has_update_) request.body = take_update();
+BlockRequest WorkerBlock::make_request(const AnswerTerms& terms) {
+  if (sent_ == own_) return request_.emplace(Fetch{.block = block_.index, .answer = terms});
+  Push push{.block = block_.index,
+            .first = sent_,
+            .last = own_,
+            .rate = has_update_ || ended_ == own_ ? rate_ : kMissed,
+            .answer = terms};
+  if (has_update_) push.update = take_update();
   has_update_ = false;
   sent_ = own_;
-  request_ = request;
-  return request;
+  return request_.emplace(std::move(push));
 }
 
 /// Values that a packet omits stay here, for the next one. An update that is not finite is sent and leaves no residual:
@@ -136,12 +134,13 @@ void WorkerBlock::mask_sent() const {
     if (after[i] != (*travelling_)[i] + before[i]) velocity_[i] = 0;
 }
 
-void WorkerBlock::receive(Message answer) {
-  const bool is_coded = answer.first != 0;
-  if (is_coded ? !follower_ : answer.body.bytes.size() != weights_.size_bytes())
-    throw Corrupt(fmt::format("{} bytes for a block of {} elements", answer.body.bytes.size(), weights_.size()));
-  if (!request_ || answer.last < request_->last) return;
-  if (kept_part(answer.version) != kept_part(request_->version)) return;
+void WorkerBlock::receive(Weights answer) {
+  const bool is_coded = answer.is_coded;
+  if (is_coded ? !follower_ : answer.values.bytes.size() != weights_.size_bytes())
+    throw Corrupt(fmt::format("{} bytes for a block of {} elements", answer.values.bytes.size(), weights_.size()));
+  if (!request_ || answer.last < sent_) return;
+  const AnswerTerms terms = std::visit([](const auto& request) { return request.answer; }, *request_);
+  if (kept_part(answer.version) != kept_part(terms.version)) return;
   request_.reset();
   if (kept_part(answer.version)) return take_part_of(answer);
   fetched_ = std::max(fetched_, answer.least);
@@ -161,15 +160,15 @@ void WorkerBlock::gather(std::vector<std::span<float>> parts) {
 
 /// Sends the remaining update first. A part is fetched when no other request is pending, so that it changes nothing
 /// here.
-std::optional<Message> WorkerBlock::gathering_request() {
+std::optional<BlockRequest> WorkerBlock::gathering_request() {
   if (request_ || has_gathered()) return std::nullopt;
   const bool is_due = sent_ != own_ || fetched_ < own_;
-  return make_request(own_, is_due ? version_ : kKept - gathered_);
+  return make_request({.least = own_, .version = is_due ? version_ : kKept - gathered_});
 }
 
-void WorkerBlock::take_part_of(const Message& answer) {
+void WorkerBlock::take_part_of(const Weights& answer) {
   if (gathered_ == parts_.size()) return;
-  std::memcpy(parts_[gathered_++].data(), answer.body.bytes.data(), answer.body.bytes.size());
+  std::memcpy(parts_[gathered_++].data(), answer.values.bytes.data(), answer.values.bytes.size());
   gathered_at_ = std::max(gathered_at_, answer.least);
 }
 
@@ -179,17 +178,17 @@ void WorkerBlock::restore(base::ConstBytes left_out, std::uint64_t packets) {
 }
 
 /// Updates this block's copy of the server's weights from the answer.
-void WorkerBlock::follow(const Message& answer) {
+void WorkerBlock::follow(const Weights& answer) {
   const std::span<float> known = followed_.empty() ? weights_ : std::span(followed_);
-  if (answer.first == 0)
-    std::ranges::copy(answer.body.bytes, std::as_writable_bytes(known).begin());
+  if (!answer.is_coded)
+    std::ranges::copy(answer.values.bytes, std::as_writable_bytes(known).begin());
   else
     follow_packets(answer, known);
 }
 
 /// The answer's last packet leads to its version, those before it to the versions before that.
-void WorkerBlock::follow_packets(const Message& answer, std::span<float> known) const {
-  const std::vector<base::ConstBytes> packets = packets_of(answer.body.bytes);
+void WorkerBlock::follow_packets(const Weights& answer, std::span<float> known) const {
+  const std::vector<base::ConstBytes> packets = packets_of(answer.values.bytes);
   std::uint64_t version = answer.version - packets.size();
   for (const base::ConstBytes packet : packets)
     compress::add_packet(rules_.answers, *follower_, packet, {block_.key, ++version}, known);
@@ -203,7 +202,8 @@ void WorkerBlock::settle() {
   arrived_.reset();
   if (rules_.in_lockstep()) return;
   if (!followed_.empty()) std::ranges::copy(followed_, weights_.begin());
-  if (request_ && !request_->body.bytes.empty()) add_to(weights_, *travelling_);
+  const auto* const push = request_ ? std::get_if<Push>(&*request_) : nullptr;
+  if (push != nullptr && !push->update.bytes.empty()) add_to(weights_, *travelling_);
   if (has_update_) add_to(weights_, *update_);
 }
 

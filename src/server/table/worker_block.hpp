@@ -22,23 +22,23 @@ class WorkerBlock final {
   WorkerBlock(const JobRules& rules, const Block& block, std::span<float> weights, std::size_t worker);
 
   /// Requests the first weights of a worker that participates from step `from` on.
-  [[nodiscard]] Message first_request(Clock from);
+  [[nodiscard]] BlockRequest first_request(Clock from);
   /// One more step's update; it is sent with the earlier ones, and its memory is free afterwards. In lockstep it is a
   /// gradient, else the change of the weights, divided by the number of workers, which they already hold.
   void add(std::span<const float> update);
   /// A step of the worker has ended, with the updates added since the last one; a server updates with this rate.
   void end_step(double rate) noexcept;
   /// The next request, if one is due and none is pending.
-  [[nodiscard]] std::optional<Message> request();
+  [[nodiscard]] std::optional<BlockRequest> request();
   /// The last request, if none is pending: all remaining updates. It is answered when every worker's first `own` steps
   /// are applied.
-  [[nodiscard]] std::optional<Message> last_request();
+  [[nodiscard]] std::optional<BlockRequest> last_request();
   /// From now on `gathering_request` requests the server's state of the block, part after part (kept_part), into
   /// `parts`, each as long as the block, when it holds all of this worker's updates and the same number of every
   /// worker's steps. The worker's own weights, and its copy of the server's, do not change.
   void gather(std::vector<std::span<float>> parts);
   /// The next request of `gather`, if one is needed and none is pending.
-  [[nodiscard]] std::optional<Message> gathering_request();
+  [[nodiscard]] std::optional<BlockRequest> gathering_request();
   [[nodiscard]] bool has_gathered() const noexcept {
     return !request_ && sent_ == own_ && fetched_ >= own_ && gathered_ == parts_.size();
   }
@@ -54,11 +54,11 @@ class WorkerBlock final {
   /// The worker takes no part in the steps before `own`, beyond those that it has ended.
   void skip_to(Clock own) noexcept { own_ = std::max(own_, own); }
   /// The pending request, to be sent once more on another stream.
-  [[nodiscard]] const std::optional<Message>& under_way() const noexcept { return request_; }
+  [[nodiscard]] const std::optional<BlockRequest>& under_way() const noexcept { return request_; }
 
   void want(Clock least) noexcept { wanted_ = std::max(wanted_, least); }
   /// Ignores a second answer to a request that was sent twice. Throws Corrupt for another length.
-  void receive(Message answer);
+  void receive(Weights answer);
   /// The arrived weights become the copy that the worker computes with.
   void settle();
 
@@ -75,14 +75,14 @@ class WorkerBlock final {
 
  private:
   [[nodiscard]] ClockView clock_view() const noexcept;
-  [[nodiscard]] Clock step_to_ask() const noexcept;  ///< Message::step of a request
+  [[nodiscard]] Clock step_to_ask() const noexcept;  ///< AnswerTerms::step of a request
   [[nodiscard]] double significance() const;
-  [[nodiscard]] Message make_request(Clock least, std::uint64_t version, Clock step = 0);
+  [[nodiscard]] BlockRequest make_request(const AnswerTerms& terms);
   [[nodiscard]] Payload take_update();
   void mask_sent() const;
-  void follow(const Message& answer);
-  void follow_packets(const Message& answer, std::span<float> known) const;
-  void take_part_of(const Message& answer);
+  void follow(const Weights& answer);
+  void follow_packets(const Weights& answer, std::span<float> known) const;
+  void take_part_of(const Weights& answer);
 
   const JobRules& rules_;
   const Block block_;
@@ -100,13 +100,13 @@ class WorkerBlock final {
   std::span<float> velocity_;           ///< to be masked; empty: none is
   std::uint64_t packets_ = 0;
   std::unique_ptr<compress::Coder> follower_;  ///< of answers; null: they hold the weights themselves
-  std::vector<float> followed_;     ///< the server's shown state, without this worker's own updates; not in lockstep
-  std::uint64_t version_ = 0;       ///< of the server's state that the worker holds; 0: none, or exactly what it keeps
-  std::optional<Message> request_;  ///< pending
+  std::vector<float> followed_;  ///< the server's shown state, without this worker's own updates; not in lockstep
+  std::uint64_t version_ = 0;    ///< of the server's state that the worker holds; 0: none, or exactly what it keeps
+  std::optional<BlockRequest> request_;  ///< pending
   std::vector<std::span<float>> parts_;  ///< to be gathered
   std::size_t gathered_ = 0;             ///< number of gathered parts
   Clock gathered_at_ = 0;
-  std::optional<Message> arrived_;  ///< weights that `settle` has not taken yet
+  std::optional<Weights> arrived_;  ///< weights that `settle` has not taken yet
 };
 
 }  // namespace syncopate::server

@@ -23,8 +23,13 @@ constexpr std::size_t kMostPulls = 32;
 constexpr int kVisitBits = 20;
 
 /// A mark takes none: has_met waits for it, is_acknowledged does not.
-std::size_t travelling_bytes(const Message& push) {
-  return push.kind == MessageKind::mark_rows ? 0 : push.body.bytes.size() + kPushBytes;
+std::size_t travelling_bytes(const RowPush& push) {
+  return std::holds_alternative<MarkRows>(push) ? 0 : body_bytes(push) + kPushBytes;
+}
+
+bool meets(const RowPush& push) {
+  const auto* const mark = std::get_if<MarkRows>(&push);
+  return mark != nullptr && mark->meets;
 }
 
 /// The ids of these places, then the sum of the gradients of each.
@@ -117,10 +122,9 @@ void WorkerRows::push(std::size_t table, std::span<const std::uint64_t> ids, std
   base::require(std::isfinite(rate) && rate >= 0, "a learning rate of {}; allowed: 0 or more", rate);
   pushed_split_.split(ids, servers_);
   for (const auto& [server, places] : parts_of(RowRules::rows_per_message(own.pushed_bytes()), pushed_split_))
-    send_push(server, {.kind = MessageKind::push_rows,
-                       .block = static_cast<std::uint32_t>(table),
-                       .rate = rate,
-                       .body = packed(own, pushed_split_, places, gradients.data())});
+    send_push(server, PushRows{.table = static_cast<std::uint32_t>(table),
+                               .rate = rate,
+                               .rows = packed(own, pushed_split_, places, gradients.data())});
 }
 
 void WorkerRows::restore(std::size_t table, const KeptRows& rows) {
@@ -133,22 +137,25 @@ void WorkerRows::restore(std::size_t table, const KeptRows& rows) {
                 count, rows.steps.size(), rows.values.size(), own.name, own.kept_floats());
   pushed_split_.split(rows.ids, servers_);
   for (const auto& [server, places] : parts_of(RowRules::rows_per_message(own.layout_of(1).bytes()), pushed_split_))
-    send_push(server, {.kind = MessageKind::restore_rows,
-                       .block = static_cast<std::uint32_t>(table),
-                       .body = packed_rows(own, rows, places)});
+    send_push(server, RestoreRows{.table = static_cast<std::uint32_t>(table), .rows = packed_rows(own, rows, places)});
 }
 
-void WorkerRows::send_push(std::size_t server, Message message) {
+void WorkerRows::send_push(std::size_t server, RowPush push) {
   const base::Lock lock(mutex_);
-  number_and_send(server, std::move(message));
+  number_and_send(server, std::move(push));
 }
 
-void WorkerRows::number_and_send(std::size_t server, Message message) {
+void WorkerRows::number_and_send(std::size_t server, RowPush push) {
   Peer& peer = peers_[server];
-  message.version = ++peer.pushes[message.block];
-  travelling_bytes_ += travelling_bytes(message);
-  peer.unacknowledged[{message.block, message.version}] = {++peer.turns, message};
-  send_({server, kRowPriority, std::move(message)});
+  const auto key = std::visit(
+      [&](auto& sent) {
+        sent.number = ++peer.pushes[sent.table];
+        return std::pair(sent.table, sent.number);
+      },
+      push);
+  travelling_bytes_ += travelling_bytes(push);
+  peer.unacknowledged[key] = {++peer.turns, push};
+  send_({server, kRowPriority, widened<WorkerMessage>(std::move(push))});
 }
 
 bool WorkerRows::has_room() const {
@@ -165,7 +172,7 @@ void WorkerRows::end_steps(Clock steps) {
     if (last <= peer.marked) continue;
     peer.marked = last;
     for (std::size_t table = 0; table < rules_.size(); ++table)
-      mark(server, table, {.first = waits_ ? 1 : 0, .last = last});
+      mark(server, {.table = static_cast<std::uint32_t>(table), .steps = last, .meets = waits_});
   }
 }
 
@@ -194,14 +201,13 @@ void WorkerRows::end_visit(std::size_t table) {
 }
 
 void WorkerRows::mark_visit(std::size_t table) {
-  for (std::size_t server = 0; server < servers_; ++server) mark(server, table, {.first = 1, .step = meeting_});
+  for (std::size_t server = 0; server < servers_; ++server)
+    mark(server, {.table = static_cast<std::uint32_t>(table), .meets = true, .meeting = meeting_});
 }
 
-void WorkerRows::mark(std::size_t server, std::size_t table, Message mark) {
-  meetings_ += mark.first != 0 ? 1 : 0;
-  mark.kind = MessageKind::mark_rows;
-  mark.block = static_cast<std::uint32_t>(table);
-  number_and_send(server, std::move(mark));
+void WorkerRows::mark(std::size_t server, MarkRows mark) {
+  meetings_ += mark.meets ? 1 : 0;
+  number_and_send(server, mark);
 }
 
 bool WorkerRows::has_met() const {
@@ -213,11 +219,8 @@ void WorkerRows::visit(std::size_t server, std::size_t table, std::size_t slab) 
   const base::Lock lock(mutex_);
   Peer& peer = peers_[server];
   visited_.reset();
-  peer.visit = {.kind = MessageKind::visit_rows,
-                .block = static_cast<std::uint32_t>(table),
-                .first = static_cast<Clock>(slab),
-                .least = static_cast<Clock>(peer.pushes[table]),
-                .version = ++pulls_};
+  peer.visit = {
+      .table = static_cast<std::uint32_t>(table), .request = ++pulls_, .pushes = peer.pushes[table], .slab = slab};
   send_({server, kRowPriority, *peer.visit});
 }
 
@@ -243,9 +246,7 @@ void WorkerRows::pull(std::size_t table, std::span<const std::uint64_t> ids, std
   out_ = rows;
   for (std::size_t server = 0; server < servers_; ++server) {
     Peer& peer = peers_[server];
-    peer.next_pull = {.kind = MessageKind::pull_rows,
-                      .block = static_cast<std::uint32_t>(table),
-                      .least = static_cast<Clock>(peer.pushes[table])};
+    peer.next_pull = {.table = static_cast<std::uint32_t>(table), .pushes = peer.pushes[table]};
     peer.unrequested = split_.of(server);
     unanswered_ += peer.unrequested.size();
   }
@@ -259,13 +260,13 @@ void WorkerRows::pull(std::size_t table, std::span<const std::uint64_t> ids, std
 bool WorkerRows::request_rows(std::size_t server) {
   Peer& peer = peers_[server];
   if (peer.unrequested.empty() || peer.pulled.size() >= kMostPulls) return false;
-  Message message = peer.next_pull;
-  const std::size_t most = RowRules::rows_per_message(rules_[message.block].pushed_bytes());
+  PullRows message = peer.next_pull;
+  const std::size_t most = RowRules::rows_per_message(rules_[message.table].pushed_bytes());
   const auto places = peer.unrequested.first(std::min(most, peer.unrequested.size()));
   peer.unrequested = peer.unrequested.subspan(places.size());
-  message.version = ++pulls_;
-  message.body = packed_ids(split_, places);
-  peer.pulled[message.version] = {message, places};
+  message.request = ++pulls_;
+  message.ids = packed_ids(split_, places);
+  peer.pulled[message.request] = {message, places};
   send_({server, kRowPriority, std::move(message)});
   return true;
 }
@@ -285,67 +286,70 @@ void WorkerRows::abandon() {
   unanswered_ = 0;
 }
 
-void WorkerRows::receive(std::size_t server, const Message& message) {
+void WorkerRows::require_table(std::size_t server, std::uint32_t table) const {
+  if (table >= rules_.size())
+    throw Corrupt(fmt::format("server {} sent rows of table {}, of {}", server, table, rules_.size()));
+}
+
+void WorkerRows::receive(std::size_t server, const Welcome& welcome) {
   const base::Lock lock(mutex_);
-  if (message.kind == MessageKind::welcome) {
-    peers_[server].snapshot_every = message.first;
-    return;
-  }
-  if (message.block >= rules_.size())
-    throw Corrupt(fmt::format("server {} sent rows of table {}, of {}", server, message.block, rules_.size()));
-  if (message.kind == MessageKind::pushed) return acknowledge(server, message);
-  if (message.kind == MessageKind::visited) return take_slab(server, message);
-  take_rows(server, message);
+  peers_[server].snapshot_every = welcome.snapshot_every;
 }
 
 /// Acknowledges all pushes to the table up to this one: they are answered in the order in which they were sent.
-void WorkerRows::acknowledge(std::size_t server, const Message& message) {
+void WorkerRows::receive(std::size_t server, const PushedRows& pushed) {
+  require_table(server, pushed.table);
+  const base::Lock lock(mutex_);
   Peer& peer = peers_[server];
-  if (message.version > peer.pushes[message.block])
+  if (pushed.number > peer.pushes[pushed.table])
     throw Corrupt(
-        fmt::format("server {} acknowledges push {} of {}", server, message.version, peer.pushes[message.block]));
+        fmt::format("server {} acknowledges push {} of {}", server, pushed.number, peer.pushes[pushed.table]));
   auto& sent = peer.unacknowledged;
-  auto push = sent.lower_bound({message.block, 0});
-  while (push != sent.end() && push->first <= std::pair(message.block, message.version)) {
-    const Message& applied = push->second.message;
+  auto push = sent.lower_bound({pushed.table, 0});
+  while (push != sent.end() && push->first <= std::pair(pushed.table, pushed.number)) {
+    const RowPush& applied = push->second.message;
     travelling_bytes_ -= travelling_bytes(applied);
-    if (applied.kind == MessageKind::mark_rows && applied.first != 0) --meetings_;
+    if (meets(applied)) --meetings_;
     push = sent.erase(push);
   }
 }
 
 /// Ignores the second answer to a request that was sent twice, and the answer to an abandoned one.
-void WorkerRows::take_rows(std::size_t server, const Message& message) {
-  auto& pulled = peers_[server].pulled;
-  const auto found = pulled.find(message.version);
-  if (found == pulled.end() || found->second.message.block != message.block) return;
+void WorkerRows::receive(std::size_t server, const PulledRows& pulled) {
+  require_table(server, pulled.table);
+  const base::Lock lock(mutex_);
+  auto& requests = peers_[server].pulled;
+  const auto found = requests.find(pulled.request);
+  if (found == requests.end() || found->second.message.table != pulled.table) return;
   const auto places = found->second.places;
-  const std::size_t width = rules_[message.block].width, row_bytes = rules_[message.block].row_bytes();
-  if (message.body.bytes.size() != places.size() * row_bytes)
-    throw Corrupt(fmt::format("server {} sent {} bytes for {} rows of {} bytes", server, message.body.bytes.size(),
+  const std::size_t width = rules_[pulled.table].width, row_bytes = rules_[pulled.table].row_bytes();
+  if (pulled.rows.bytes.size() != places.size() * row_bytes)
+    throw Corrupt(fmt::format("server {} sent {} bytes for {} rows of {} bytes", server, pulled.rows.bytes.size(),
                               places.size(), row_bytes));
-  const std::byte* row = message.body.bytes.data();
+  const std::byte* row = pulled.rows.bytes.data();
   for (const std::uint32_t first : places) {
     for (std::uint32_t place = first; place != RowSplit::kNone; place = split_.next(place))
       std::memcpy(out_.data() + place * width, row, row_bytes);
     row += row_bytes;
   }
   unanswered_ -= places.size();
-  pulled.erase(found);
+  requests.erase(found);
   request_rows(server);
 }
 
-void WorkerRows::take_slab(std::size_t server, const Message& message) {
-  std::optional<Message>& visit = peers_[server].visit;
-  if (!visit || visit->version != message.version || visit->block != message.block) return;
-  const RowRules& own = rules_[message.block];
+void WorkerRows::receive(std::size_t server, const VisitedRows& message) {
+  require_table(server, message.table);
+  const base::Lock lock(mutex_);
+  std::optional<VisitRows>& visit = peers_[server].visit;
+  if (!visit || visit->request != message.request || visit->table != message.table) return;
+  const RowRules& own = rules_[message.table];
   const RowLayout from = own.layout_of(own.rows_per_slab());
-  const auto count = static_cast<std::size_t>(message.first);
-  const base::ConstBytes bytes = message.body.bytes;
-  if (count > from.rows || bytes.size() != (count == 0 ? 0 : from.bytes()) || (count == 0) != (message.last == 0))
+  const std::size_t count = message.rows;
+  const base::ConstBytes bytes = message.slab.bytes;
+  if (count > from.rows || bytes.size() != (count == 0 ? 0 : from.bytes()) || (count == 0) != (message.slabs == 0))
     throw Corrupt(fmt::format("server {} sent a slab of {} rows in {} bytes; allowed: {} rows in {}", server, count,
                               bytes.size(), from.rows, from.bytes()));
-  Visited visited{static_cast<std::size_t>(message.last), {.rule = std::string(own.rule.name)}};
+  Visited visited{message.slabs, {.rule = std::string(own.rule.name)}};
   const auto copy = [&](auto& into, std::size_t at, std::size_t length) {
     into.resize(length);
     if (length > 0) std::memcpy(into.data(), bytes.data() + at, length * sizeof into[0]);
@@ -363,7 +367,7 @@ void WorkerRows::repeat(std::size_t server) {
   std::vector<const Pushed*> pushes;
   for (const auto& [number, push] : peer.unacknowledged) pushes.push_back(&push);
   std::ranges::sort(pushes, {}, &Pushed::turn);
-  for (const Pushed* push : pushes) send_({server, kRowPriority, push->message});
+  for (const Pushed* push : pushes) send_({server, kRowPriority, widened<WorkerMessage>(push->message)});
   for (const auto& [number, pulled] : peer.pulled) send_({server, kRowPriority, pulled.message});
   if (peer.visit) send_({server, kRowPriority, *peer.visit});
 }

@@ -61,45 +61,42 @@ class WorkerRows final {
   [[nodiscard]] bool has_visited() const;
   [[nodiscard]] Visited take_visited();
 
-  [[nodiscard]] static bool takes(MessageKind kind) noexcept {
-    return kind == MessageKind::pushed || kind == MessageKind::rows || kind == MessageKind::visited ||
-           kind == MessageKind::welcome;
-  }
-  /// Throws Corrupt for an invalid message.
-  void receive(std::size_t server, const Message& message);
+  /// They throw Corrupt for an invalid message.
+  void receive(std::size_t server, const Welcome& welcome);
+  void receive(std::size_t server, const PushedRows& pushed);
+  void receive(std::size_t server, const PulledRows& pulled);
+  void receive(std::size_t server, const VisitedRows& message);
   /// On another stream to `server`: sends what it has not answered.
   void repeat(std::size_t server);
   [[nodiscard]] const RowRules& rules(std::size_t table) const;  ///< throws Misuse
 
  private:
   struct Pulled {
-    Message message{};
+    PullRows message{};
     std::span<const std::uint32_t> places{};  ///< in the call, of the first occurrence of each id
   };
   struct Pushed {
     std::uint64_t turn = 0;  ///< in the order in which pushes to the server are sent
-    Message message{};
+    RowPush message{};
   };
   struct Peer {
     std::vector<std::uint64_t> pushes;  ///< sent so far, by table
     std::uint64_t turns = 0;            ///< pushes sent so far
     /// By table and number, so that an acknowledgement finds the pushes that it ends.
     std::map<std::pair<std::uint32_t, std::uint64_t>, Pushed> unacknowledged;
-    std::map<std::uint64_t, Pulled> pulled;        ///< unanswered, by Message::version
-    Message next_pull{};                           ///< without its number and ids
+    std::map<std::uint64_t, Pulled> pulled;        ///< unanswered, by their numbers
+    PullRows next_pull{};                          ///< without its number and ids
     std::span<const std::uint32_t> unrequested{};  ///< places of the current pull whose requests are to come
-    std::optional<Message> visit{};                ///< unanswered
+    std::optional<VisitRows> visit{};              ///< unanswered
     Clock snapshot_every = 0, marked = 0;          ///< steps; 0: the server writes no snapshots
   };
   [[nodiscard]] const RowRules& require_fit(std::size_t table, std::size_t ids, std::size_t floats) const;
-  void send_push(std::size_t server, Message message);
-  void number_and_send(std::size_t server, Message message) SYNCOPATE_REQUIRES(mutex_);
-  void mark(std::size_t server, std::size_t table, Message mark) SYNCOPATE_REQUIRES(mutex_);
+  void send_push(std::size_t server, RowPush push);
+  void number_and_send(std::size_t server, RowPush push) SYNCOPATE_REQUIRES(mutex_);
+  void mark(std::size_t server, MarkRows mark) SYNCOPATE_REQUIRES(mutex_);
   void mark_visit(std::size_t table) SYNCOPATE_REQUIRES(mutex_);
-  void acknowledge(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
+  void require_table(std::size_t server, std::uint32_t table) const;
   bool request_rows(std::size_t server) SYNCOPATE_REQUIRES(mutex_);
-  void take_rows(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
-  void take_slab(std::size_t server, const Message& message) SYNCOPATE_REQUIRES(mutex_);
 
   const std::vector<RowRules> rules_;
   const Send send_;

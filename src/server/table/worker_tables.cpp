@@ -56,15 +56,9 @@ std::unique_ptr<Optimizer> optimizer_of(const Setup& setup, std::span<const Buff
 
 }  // namespace
 
-void Entry::correct_by(const Message& welcome) {
-  const base::ConstBytes body = welcome.body.bytes;
-  if (body.size() != sizeof(Clock))
-    throw Corrupt(fmt::format("a welcome has {} bytes; allowed: {}", body.size(), sizeof(Clock)));
-  const auto last_meeting = base::get<Clock>(body, 0);
-  if (last_meeting < 0 || last_meeting > kMostClock)
-    throw Corrupt(fmt::format("a welcome has the meeting {}", last_meeting));
+void Entry::correct_by(const Welcome& welcome) {
   step = std::max({step, welcome.least, welcome.last});
-  meeting = std::max(meeting, last_meeting);
+  meeting = std::max(meeting, welcome.meeting);
 }
 
 WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, std::vector<Buffer> weights, Send send)
@@ -123,8 +117,8 @@ void WorkerTables::each_block(F&& f) {
     for (std::size_t i = 0; i < table.blocks.size(); ++i) f(table.places[i], *table.blocks[i]);
 }
 
-void WorkerTables::send_due(const Block& place, const std::optional<Message>& message) const {
-  if (message) send_({place.server, 1 + place.table, *message});
+void WorkerTables::send_due(const Block& place, const std::optional<BlockRequest>& request) const {
+  if (request) send_({place.server, 1 + place.table, widened<WorkerMessage>(*request)});
 }
 
 void WorkerTables::offer(const Block& place) const {
@@ -137,9 +131,7 @@ void WorkerTables::offer(const Block& place) const {
 void WorkerTables::offer(const Block& place, std::span<const float> values, std::uint64_t part) const {
   auto copy = std::make_shared<std::vector<float>>(values.begin(), values.end());
   const auto bytes = std::as_bytes(std::span(*copy));
-  send_({place.server,
-         0,
-         {.kind = MessageKind::initial, .block = place.index, .version = part, .body = {std::move(copy), bytes}}});
+  send_({place.server, 0, FirstValues{.block = place.index, .part = part, .values = {std::move(copy), bytes}}});
 }
 
 void WorkerTables::offer() {
@@ -271,21 +263,28 @@ bool WorkerTables::finish() {
   return all;
 }
 
-void WorkerTables::receive(std::size_t server, Message message) {
-  if (WorkerRows::takes(message.kind)) return rows_.receive(server, message);
-  if (message.kind == MessageKind::want) {
-    for (const auto& [shared, turn] : by_server_.at(server)) {
-      shared->with([&](WorkerBlock& block) { block.want(message.least); });
-      note_change(turn);
-    }
-    return;
+void WorkerTables::receive(std::size_t server, ServerMessage message) {
+  std::visit(
+      OneOf{[&](Weights& answer) { take(server, std::move(answer)); }, [&](const Want& want) { take(server, want); },
+            [&](const Refuse&) { throw Corrupt("a refusal within a job"); },
+            [&](const StatusReport&) { throw Corrupt("a status within a job"); },
+            [&](const auto& of_rows) { rows_.receive(server, of_rows); }},
+      message);
+}
+
+void WorkerTables::take(std::size_t server, const Want& want) {
+  for (const auto& [shared, turn] : by_server_.at(server)) {
+    shared->with([&](WorkerBlock& block) { block.want(want.least); });
+    note_change(turn);
   }
+}
+
+void WorkerTables::take(std::size_t server, Weights answer) {
   const auto& blocks = by_server_.at(server);
-  if (message.kind != MessageKind::weights || message.block >= blocks.size())
-    throw Corrupt(fmt::format("server {} sent kind {} for block {} of {}", server, static_cast<int>(message.kind),
-                              message.block, blocks.size()));
-  const auto& [shared, turn] = blocks[message.block];
-  shared->with([&](WorkerBlock& block) { block.receive(std::move(message)); });
+  if (answer.block >= blocks.size())
+    throw Corrupt(fmt::format("server {} sent weights of block {} of {}", server, answer.block, blocks.size()));
+  const auto& [shared, turn] = blocks[answer.block];
+  shared->with([&](WorkerBlock& block) { block.receive(std::move(answer)); });
   note_change(turn);
 }
 

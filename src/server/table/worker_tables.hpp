@@ -29,8 +29,7 @@ struct Entry {
   Clock step = 0;     ///< the first one that it takes part in
   Clock meeting = 0;  ///< it takes part in the visits of rows that begin after this meeting (RowMarks)
 
-  /// Throws Corrupt.
-  void correct_by(const Message& welcome);
+  void correct_by(const Welcome& welcome);
 };
 
 /// Whether a worker may begin, when it has sent every server an entry and their welcomes have corrected it. If not, it
@@ -94,7 +93,7 @@ class WorkerTables final {
   void restore(std::span<const std::vector<std::byte>> left_out, std::uint64_t packets);
 
   /// Takes a server's message. Throws Corrupt for an invalid one.
-  void receive(std::size_t server, Message message);
+  void receive(std::size_t server, ServerMessage message);
   /// On another stream to `server`: sends the pending requests once more.
   void repeat(std::size_t server);
   /// Between steps: the others are at this step, and a worker that was away continues with them.
@@ -133,7 +132,9 @@ class WorkerTables final {
   void clip(std::span<float> gradient) const;
   void mask_velocities();
   void add_change(Table& table, std::size_t index, std::span<float> gradient, const UpdateStep& at);
-  void send_due(const Block& place, const std::optional<Message>& message) const;
+  void send_due(const Block& place, const std::optional<BlockRequest>& request) const;
+  void take(std::size_t server, Weights answer);
+  void take(std::size_t server, const Want& want);
   void note_change(std::size_t turn);
   template <class F>
   void each_block(F&& f);

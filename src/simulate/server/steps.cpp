@@ -12,11 +12,14 @@ namespace syncopate::simulate::server {
 namespace {
 
 using syncopate::server::Clock;
-using syncopate::server::Message;
-using syncopate::server::MessageKind;
+using syncopate::server::Hello;
 using syncopate::server::Outgoing;
+using syncopate::server::Push;
 using syncopate::server::Request;
+using syncopate::server::ServerMessage;
 using syncopate::server::ServerTables;
+using syncopate::server::Weights;
+using syncopate::server::Welcome;
 using syncopate::server::WorkerTables;
 
 /// The worker's next layer. After the last layer of the forward pass the backward pass starts with the same layer.
@@ -60,8 +63,7 @@ class ServerReplay final {
   void set_up() {
     const syncopate::server::Payload setup = syncopate::server::payload_of(scene_.setup.bytes());
     for (std::size_t worker = 0; worker < workers_.size(); ++worker)
-      for (const auto& server : servers_)
-        server->receive(worker, {.kind = MessageKind::setup, .last = 1, .body = setup});
+      for (const auto& server : servers_) server->receive(worker, Hello{.is_new = true, .setup = setup});
     workers_.front().tables->offer();
     for (Worker& worker : workers_) worker.tables->begin({});
     events_.run();
@@ -107,10 +109,10 @@ class ServerReplay final {
 
   void send(std::size_t worker, Request request) {
     const std::size_t server = request.server;
-    const bool is_push = request.message.kind == MessageKind::push;
-    const double bytes = is_push ? scene_.bytes[server][request.message.block].update : 0;
+    const auto* const push = std::get_if<Push>(&request.message);
+    const double bytes = push != nullptr ? scene_.bytes[server][push->block].update : 0;
     travelled_.pushed_bytes += bytes;
-    travelled_.pushes += is_push ? 1 : 0;
+    travelled_.pushes += push != nullptr ? 1 : 0;
     travel({.from = scene_.host_of_worker[worker],
             .to = scene_.host_of_server[server],
             .stream = stream_of(worker, server),
@@ -123,9 +125,9 @@ class ServerReplay final {
 
   void reply(std::size_t server, Outgoing outgoing) {
     const std::size_t worker = outgoing.worker;
-    if (outgoing.message.kind == MessageKind::welcome) return;
-    const bool is_answer = outgoing.message.kind == MessageKind::weights;
-    const double bytes = is_answer && is_set_up_ ? scene_.bytes[server][outgoing.message.block].answer : 0;
+    if (std::holds_alternative<Welcome>(outgoing.message)) return;
+    const auto* const answer = std::get_if<Weights>(&outgoing.message);
+    const double bytes = answer != nullptr && is_set_up_ ? scene_.bytes[server][answer->block].answer : 0;
     travelled_.pulled_bytes += bytes;
     travel(
         {.from = scene_.host_of_server[server],
@@ -154,7 +156,7 @@ class ServerReplay final {
   }
 
   /// A worker that computes sends nothing before the end of its layer.
-  void take(std::size_t index, std::size_t server, const Message& message) {
+  void take(std::size_t index, std::size_t server, const ServerMessage& message) {
     Worker& worker = workers_[index];
     worker.tables->receive(server, message);
     if (!worker.is_waiting) return;

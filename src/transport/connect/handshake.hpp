@@ -40,7 +40,7 @@ enum class Purpose : std::uint8_t {
 /// Value of `Hello::to` of a caller of a stream that accepts any server of its job.
 inline constexpr std::int32_t kAnyone = -1;
 
-inline constexpr std::uint16_t kProtocol = 2;
+inline constexpr std::uint16_t kProtocol = 3;
 inline constexpr std::size_t kHelloBytes = 96;
 inline constexpr std::size_t kProofBytes = Digest{}.size();
 

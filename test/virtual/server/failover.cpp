@@ -145,17 +145,17 @@ INSTANTIATE_TEST_SUITE_P(Tables, FailoverOfState, testing::Values("sgd", "moment
 TEST(ALog, ForwardsNothingBeforeItsReplicaFollows) {
   std::vector<std::uint64_t> forwarded;
   server::Log log([](auto&&...) {}, [&](const Record& record) { forwarded.push_back(record.sequence); });
-  log.append({.event = Event::push});
+  log.append({.change = Push{}});
   EXPECT_FALSE(log.resume(0));
-  log.append({.event = Event::push});
+  log.append({.change = Push{}});
   EXPECT_EQ(forwarded, std::vector<std::uint64_t>{}) << "the replica could not interpret it";
-  log.append({.event = Event::setup});
-  log.append({.event = Event::image});
-  log.append({.event = Event::push});
+  log.append({.change = change::SetUp{}});
+  log.append({.change = change::Image{}});
+  log.append({.change = Push{}});
   EXPECT_EQ(forwarded, (std::vector<std::uint64_t>{3, 4, 5}));
   log.acknowledge(4);
   log.pause();
-  log.append({.event = Event::push});
+  log.append({.change = Push{}});
   EXPECT_EQ(forwarded.size(), 3U) << "it is away";
   EXPECT_TRUE(log.resume(4));
   EXPECT_EQ(forwarded, (std::vector<std::uint64_t>{3, 4, 5, 5, 6}));
@@ -164,7 +164,7 @@ TEST(ALog, ForwardsNothingBeforeItsReplicaFollows) {
 TEST(ALog, DropsWhatWaitsForAWorkerThatIsOnAnotherStream) {
   std::vector<std::size_t> sent;
   server::Log log([&](const Outgoing& outgoing) { sent.push_back(outgoing.worker); }, [](const Record&) {});
-  log.append({.event = Event::push});
+  log.append({.change = Push{}});
   log.send({.worker = 0});
   log.send({.worker = 1});
   log.forget(0);
@@ -176,13 +176,13 @@ TEST(ALog, DropsWhatWaitsForAWorkerThatIsOnAnotherStream) {
 TEST(ALog, HoldsAnAnswerUntilTheReplicaHasAllRecordsBeforeIt) {
   std::vector<std::size_t> sent;
   server::Log log([&](const Outgoing& outgoing) { sent.push_back(outgoing.worker); }, [](const Record&) {});
-  for (int made = 0; made < 3; ++made) log.append({.event = Event::push});
+  for (int made = 0; made < 3; ++made) log.append({.change = Push{}});
   log.send({.worker = 0});
   log.acknowledge(2);
   EXPECT_EQ(sent.size(), 0U);
   log.acknowledge(9);  // more than were made: only those count
   EXPECT_EQ(sent.size(), 1U);
-  for (int made = 0; made < 3; ++made) log.append({.event = Event::push});
+  for (int made = 0; made < 3; ++made) log.append({.change = Push{}});
   log.send({.worker = 1});
   EXPECT_EQ(sent.size(), 1U);
   log.acknowledge(6);
@@ -195,10 +195,9 @@ std::vector<Record> transferred() {
   const std::string bytes = setup.bytes();
   const std::vector<float> weights{1, 2, 3, 4};
   ServerTables tables(0, 1 << 20, [](auto&&...) {});
-  tables.receive(0, {.kind = MessageKind::setup, .last = 1, .body = {nullptr, std::as_bytes(std::span(bytes))}});
-  tables.receive(0, {.kind = MessageKind::initial, .body = {nullptr, std::as_bytes(std::span(weights))}});
-  tables.receive(
-      0, {.kind = MessageKind::push, .last = 1, .rate = 1, .body = {nullptr, std::as_bytes(std::span(weights))}});
+  tables.receive(0, Hello{.is_new = true, .setup = {nullptr, std::as_bytes(std::span(bytes))}});
+  tables.receive(0, FirstValues{.values = {nullptr, std::as_bytes(std::span(weights))}});
+  tables.receive(0, Push{.last = 1, .rate = 1, .update = {nullptr, std::as_bytes(std::span(weights))}});
   std::vector<Record> records;
   EXPECT_TRUE(tables.hand_over([&](const Record& record) { records.push_back(record); }));
   return records;
@@ -207,7 +206,7 @@ std::vector<Record> transferred() {
 TEST(Transfer, OfAnImageThatIsCutOffOrTooLongIsCorrupt) {
   const std::vector<Record> records = transferred();
   ASSERT_EQ(records.size(), 2U);
-  const base::ConstBytes image = records[1].message.body.bytes;
+  const base::ConstBytes image = std::get<change::Image>(records[1].change).image.bytes;
   std::vector<std::byte> longer(image.begin(), image.end());
   longer.emplace_back();
   for (std::size_t length = 0; length <= longer.size(); ++length) {
@@ -215,7 +214,7 @@ TEST(Transfer, OfAnImageThatIsCutOffOrTooLongIsCorrupt) {
     ServerTables replica(0, 1 << 20, [](auto&&...) {});
     EXPECT_EQ(replica.apply(records[0]), 0U);
     Record damaged = records[1];
-    damaged.message.body = {nullptr, base::ConstBytes(longer).first(length)};
+    std::get<change::Image>(damaged.change).image = {nullptr, base::ConstBytes(longer).first(length)};
     EXPECT_THROW(replica.apply(damaged), Corrupt) << length;
     EXPECT_FALSE(replica.hand_over([](auto&&...) {})) << length;
   }
@@ -226,9 +225,9 @@ TEST(Transfer, RefusesRecordsOfBlocksAndWorkersThatAreNotThere) {
   ServerTables replica(0, 1 << 20, [](auto&&...) {});
   for (const Record& record : records) replica.apply(record);
   const std::uint64_t next = records[1].sequence + 1;
-  EXPECT_THROW(replica.apply({.sequence = next, .event = Event::leave, .message = {.block = 1}}), Corrupt);
-  EXPECT_THROW(replica.apply({.sequence = next, .event = Event::leave, .worker = 2}), Corrupt);
-  EXPECT_THROW(replica.apply({.sequence = next + 1, .event = Event::leave}), Corrupt);
+  EXPECT_THROW(replica.apply({.sequence = next, .change = change::Leave{1}}), Corrupt);
+  EXPECT_THROW(replica.apply({.sequence = next, .worker = 2, .change = change::Leave{}}), Corrupt);
+  EXPECT_THROW(replica.apply({.sequence = next + 1, .change = change::Leave{}}), Corrupt);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 
 namespace syncopate::virtual_server {
 
-using server::Clock, server::Message, server::MessageKind;
+using server::Clock;
 
 inline constexpr std::size_t kMemory = std::size_t{1} << 26;
 inline constexpr std::chrono::milliseconds kPatience{1000};         ///< of servers with workers that are away

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "server/sent_bytes.hpp"
 #include "server/table/row_table.hpp"
 #include "virtual/server/job.hpp"
 
@@ -21,9 +22,10 @@ struct Images {
 };
 
 void keep(Images& images, const Record& record) {
-  const auto& bytes = record.message.body.bytes;
-  if (record.event == Event::image) images.blocks[record.message.block].assign(bytes.begin(), bytes.end());
-  if (record.event == Event::image_of_rows) images.rows[record.message.block].emplace_back(bytes.begin(), bytes.end());
+  if (const auto* const of = std::get_if<change::Image>(&record.change))
+    images.blocks[of->block].assign(of->image.bytes.begin(), of->image.bytes.end());
+  if (const auto* const of = std::get_if<change::ImageOfRows>(&record.change))
+    images.rows[of->table].emplace_back(of->image.bytes.begin(), of->image.bytes.end());
 }
 
 /// Takes the tables that a keeper hands over to its owner, which claims the server once more and without tables.
@@ -34,12 +36,10 @@ class Claimant final : public streams::Stream {
   void close(std::string_view) override {}
   [[nodiscard]] const streams::Identity& peer() const noexcept override { return peer_; }
   void send(std::uint64_t, base::ConstBytes head, Payload body) override {
-    auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
-    bytes->insert(bytes->end(), body.bytes.begin(), body.bytes.end());
-    const base::ConstBytes all(*bytes);
-    Relayed relayed = relayed_of({bytes, all});
+    RelayMessage message = relay_message_of(server::joined(head, body));
+    auto* const part = std::get_if<RecordPart>(&message);
     Record record;
-    if (relayed.kind == RelayKind::record && reader_.take(std::move(relayed), record)) keep(images_, record);
+    if (part != nullptr && reader_.take(std::move(*part), record)) keep(images_, record);
   }
 
  private:
@@ -51,9 +51,7 @@ class Claimant final : public streams::Stream {
 Images replica_of(ReplicaKeeper& keeper, std::uint64_t owner) {
   Images images;
   const auto events = keeper.accept(std::make_unique<Claimant>(images));
-  const auto head = head_of(Relayed{.kind = RelayKind::claim_empty, .number = owner});
-  const auto bytes = std::make_shared<std::vector<std::byte>>(head.begin(), head.end());
-  events.received({bytes, base::ConstBytes(*bytes)});
+  events.received(server::sent_bytes(RelayMessage(Claim{.process = owner, .is_empty = true})));
   static_cast<void>(keeper.turn());
   return images;
 }

@@ -112,18 +112,22 @@ void WorkerProcess::dial(std::size_t server, streams::DialEvents events) {
 }
 
 void WorkerProcess::note_sent(std::size_t server, base::ConstBytes head) {
-  const Message message = message_of({{}, head}, true);
-  if (message.kind == MessageKind::push || message.kind == MessageKind::fetch)
-    if (const int pending = ++pending_[server][message.block]; pending > 1)
-      job_.law(fmt::format("worker {} has {} pending requests of block {}", index_, pending, message.block));
-  job_.world.note("worker sends", index_, static_cast<std::uint64_t>(message.kind) << 32 | message.block);
-  job_.pushes += message.kind == MessageKind::push ? 1 : 0;
+  const WorkerMessage message = worker_message_of({{}, head});
+  const auto* const push = std::get_if<Push>(&message);
+  const auto* const fetch = std::get_if<Fetch>(&message);
+  if (push != nullptr || fetch != nullptr) {
+    const std::uint32_t block = push != nullptr ? push->block : fetch->block;
+    if (const int pending = ++pending_[server][block]; pending > 1)
+      job_.law(fmt::format("worker {} has {} pending requests of block {}", index_, pending, block));
+  }
+  job_.world.note("worker sends", index_, message.index());
+  job_.pushes += push != nullptr ? 1 : 0;
 }
 
 void WorkerProcess::note_received(std::size_t server, const Payload& bytes) {
-  const Message message = message_of(bytes, false);
-  if (message.kind == MessageKind::weights) pending_[server][message.block] = 0;
-  job_.world.note("worker receives", index_, static_cast<std::uint64_t>(message.kind) << 32 | message.block);
+  const ServerMessage message = server_message_of(bytes);
+  if (const auto* const weights = std::get_if<Weights>(&message)) pending_[server][weights->block] = 0;
+  job_.world.note("worker receives", index_, message.index());
 }
 
 /// As the calls of a program while they wait. After an error the process ends.
