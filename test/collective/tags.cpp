@@ -182,7 +182,7 @@ TEST(Tags, OfManyMessagesMatchInTheOppositeOrder) {
         for (Work& work : works) work.wait();
         for (int tag = 0; tag < kMany; ++tag) ASSERT_EQ(data[static_cast<std::size_t>(tag)], tag);
       },
-      kSoon);
+      {.timeout = 120s});
 }
 
 TEST(Tags, StayKeptAcrossCollectives) {

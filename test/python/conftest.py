@@ -2,7 +2,9 @@
 
 import json
 import os
+import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -127,6 +129,22 @@ def own_environment():
     """The environment without what a starter of jobs has put there; a rank of a busy machine may be silent for long."""
     starters = ("SYNCOPATE_", "OMPI_", "PMI", "SLURM_", "RANK", "WORLD_SIZE")
     return {name: value for name, value in os.environ.items() if not name.startswith(starters)} | {"SYNCOPATE_SILENCE_MS": "20000"}
+
+
+def quiet_port():
+    """A port that is free, as the next one, and that the system gives to no other program: torchrun and `Group.join` listen on the two."""
+    for port in random.sample(range(20000, 32000, 2), 100):
+        try:
+            with socket.create_server(("127.0.0.1", port)), socket.create_server(("127.0.0.1", port + 1)):
+                return port
+        except OSError:
+            continue
+    raise AssertionError("no two free ports")
+
+
+def torchrun_command(ranks):
+    """The command of torchrun; its further options, a program and its arguments follow."""
+    return [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--master-port", str(quiet_port())]
 
 
 @pytest.fixture

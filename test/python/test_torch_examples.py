@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch_job
-from conftest import BOUND_S, own_environment
+from conftest import BOUND_S, own_environment, torchrun_command
 
 from syncopate.command import PROGRAM
 
@@ -24,8 +24,8 @@ def accuracy_in(printed):
 
 def torchrun(name, *arguments, ranks=2):
     """The output of the example under torchrun."""
-    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), str(EXAMPLES / name), *arguments],
-                          check=False, capture_output=True, text=True, env=own_environment() | {"OMP_NUM_THREADS": "1"})
+    done = subprocess.run([*torchrun_command(ranks), str(EXAMPLES / name), *arguments], check=False, capture_output=True, text=True,
+                          env=own_environment() | {"OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch_job
-from conftest import on_threads, own_environment
+from conftest import on_threads, own_environment, torchrun_command
 
 import syncopate
 from syncopate.command import PROGRAM
@@ -16,8 +16,7 @@ assert torch_job
 
 
 def test_torchruns_next_attempt_has_ranks_of_its_own(tmp_path):
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", "1", "--monitor-interval", "0.2",
-               str(HERE / "torch_restart.py"), str(tmp_path)]
+    command = [*torchrun_command(2), "--max-restarts", "1", "--monitor-interval", "0.2", str(HERE / "torch_restart.py"), str(tmp_path)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=own_environment() | {"OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     found = {path.name: path.read_text() for path in tmp_path.iterdir()}
