@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate {
 namespace {
@@ -34,15 +35,6 @@ TEST(Recipe, PartsHaveWhatIsWrittenAndDefaultsElsewhere) {
   EXPECT_EQ(recipe.part_of(5), nullptr);
 }
 
-std::string refusal(const std::string& json) {
-  try {
-    static_cast<void>(parse_recipe(json, "r.json"));
-  } catch (const Misuse& misuse) {
-    return misuse.what();
-  }
-  return "nothing was refused";
-}
-
 TEST(Recipe, WhatIsWrongIsRefusedWithItsPlace) {
   const std::pair<std::string, std::string> wrong[] = {
       {R"({"parts": []})", "allowed: at least one part"},
@@ -61,7 +53,7 @@ TEST(Recipe, WhatIsWrongIsRefusedWithItsPlace) {
       {"{", "r.json"},
   };
   for (const auto& [json, says] : wrong)
-    EXPECT_NE(refusal(json).find(says), std::string::npos) << json << refusal(json);
+    test::expect_thrown<Misuse>([&] { return parse_recipe(json, "r.json"); }, {says});
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Restarts: what disks hold from an earlier run counts, for any number of ranks; another version of the set voids it.
 #include "cache/disk/store.hpp"
 #include "cache/sample.hpp"
+#include "thrown.hpp"
 
 namespace syncopate::cache {
 namespace {
@@ -92,26 +93,17 @@ TEST_F(Restart, WithASmallerBudgetKeepsWithinIt) {
 TEST_F(Restart, AFolderInUseIsRefusedByName) {
   syncopate::test::on_groups(1, [&](Group& group) {
     const auto first = Cache::form(group, source_, 1, of(0, folder_.name(), kPlenty));
-    try {
-      (void)Cache::form(group, source_, 1, of(0, folder_.name(), kPlenty));
-      ADD_FAILURE() << "two caches share a folder";
-    } catch (const SystemFailure& error) {
-      EXPECT_NE(std::string(error.what()).find(folder_.name() + "/rank-0 is in use"), std::string::npos)
-          << error.what();
-    }
+    syncopate::test::expect_thrown<SystemFailure>(
+        [&] { return Cache::form(group, source_, 1, of(0, folder_.name(), kPlenty)); },
+        {folder_.name() + "/rank-0 is in use"});
   });
 }
 
 TEST_F(Restart, TheOtherRanksReadWhyAFolderCannotBeUsed) {
   const disk::Store first({folder_.name() + "/rank-0", kPlenty}, source_, {});
   syncopate::test::on_groups(2, [&](Group& group) {
-    try {
-      (void)Cache::form(group, source_, 1, of(0, folder_.name(), kPlenty));
-      ADD_FAILURE() << "two caches share a folder";
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find(folder_.name() + "/rank-0 is in use by another job"), std::string::npos)
-          << "rank " << group.rank() << ": " << error.what();
-    }
+    syncopate::test::expect_thrown([&] { return Cache::form(group, source_, 1, of(0, folder_.name(), kPlenty)); },
+                                   {folder_.name() + "/rank-0 is in use by another job"});
   });
 }
 

@@ -4,6 +4,7 @@
 #include "cache/partition.hpp"
 #include "cache/sample.hpp"
 #include "syncopate/collective.hpp"
+#include "thrown.hpp"
 
 namespace syncopate::cache {
 namespace {
@@ -212,12 +213,11 @@ TEST(Tiers, AnAbortEndsAReadThatWaitsAndLeavesTheGroup) {
     if (group.rank() == 1) {
       cache->abort("the training ends");
     } else {
-      try {
-        (void)cache->read({{.sample = 0}, 10});
-        ADD_FAILURE() << "rank 1 did not read";
-      } catch (const RemoteFailure& error) {
-        EXPECT_NE(std::string(error.what()).find("the training ends"), std::string::npos) << error.what();
-      }
+      syncopate::test::expect_thrown<RemoteFailure>(
+          [&] {
+            return cache->read({{.sample = 0}, 10});
+          },
+          {"the training ends"});
     }
     barrier(group);
   });

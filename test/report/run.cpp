@@ -9,6 +9,7 @@
 #include "report/record/summary.hpp"
 #include "sample.hpp"
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate::tools::report::record {
 namespace {
@@ -16,12 +17,7 @@ namespace {
 /// The message of the `Kind` that reading throws; empty if it throws none.
 template <class Kind>
 std::string refusal(const SampleFolder& folder) {
-  try {
-    (void)read_run(folder.path());
-  } catch (const Kind& error) {
-    return error.what();
-  }
-  return {};
+  return test::thrown<Kind>([&] { return read_run(folder.path()); });
 }
 
 TEST(Run, ReadsWhatEveryRankWrote) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "thrown.hpp"
 #include "transport/ranks.hpp"
 
 namespace syncopate::transport {
@@ -113,12 +114,8 @@ TEST(Acceptor, APeerWithAWrongSecretStaysOutside) {
   const auto board = connect::rendezvous::make_board();
   std::string kind;
   std::jthread joining([&] {
-    try {
-      const auto meeting = connect::rendezvous::in_memory(board);
-      std::ignore = join(options, *meeting);
-    } catch (const Error& error) {
-      kind = std::string(name_of(error.kind())) + ": " + error.what();
-    }
+    const auto meeting = connect::rendezvous::in_memory(board);
+    kind = syncopate::test::kind_thrown([&] { return join(options, *meeting); });
   });
   test::Listening meeting(board);
   meeting.secret = "the secret of this very job";

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "thrown.hpp"
 #include "transport/ranks.hpp"
 
 namespace syncopate::transport {
@@ -34,23 +35,21 @@ class Tampered final : public connect::rendezvous::Rendezvous {
 
 void nothing(std::vector<std::string>& /*texts*/) {}
 
-/// How each of two ranks failed to join, as "kind: message"; empty if it joined.
+/// How each of two ranks failed to join, as "kind: message"; "no error" if it joined.
 std::vector<std::string> outcomes(const std::function<GroupOptions(int)>& options_of, const Tampered::Change& change) {
   const auto board = connect::rendezvous::make_board();
   std::vector<std::string> failed(2);
   std::vector<std::jthread> ranks;
   for (int rank = 0; rank < 2; ++rank)
     ranks.emplace_back([&, rank] {
-      try {
-        GroupOptions options = options_of(rank);
-        options.rank = rank;
-        options.size = 2;
+      GroupOptions options = options_of(rank);
+      options.rank = rank;
+      options.size = 2;
+      failed[static_cast<std::size_t>(rank)] = syncopate::test::kind_thrown([&] {
         Tampered meeting(board, rank == 1 ? change : nothing);
         Endpoint me = join(options, meeting);
         test::barrier(me, 1);
-      } catch (const Error& error) {
-        failed[static_cast<std::size_t>(rank)] = std::string(name_of(error.kind())) + ": " + error.what();
-      }
+      });
     });
   ranks.clear();
   return failed;
@@ -76,7 +75,8 @@ class Meeting : public testing::Test {
 
 TEST_F(Meeting, RanksWithTheSecretJoin) {
   for (const TlsChoice tls : kTlsChoices)
-    EXPECT_EQ(outcomes([&](int) { return with_secret(tls); }, nothing), std::vector<std::string>(2)) << name_of(tls);
+    EXPECT_EQ(outcomes([&](int) { return with_secret(tls); }, nothing), std::vector<std::string>(2, "no error"))
+        << name_of(tls);
 }
 
 TEST_F(Meeting, AChangedTextIsRefused) {

@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "thrown.hpp"
 #include "transport/membership/message.hpp"
 #include "transport/membership/tree_edges.hpp"
 #include "transport/ranks.hpp"
@@ -112,14 +113,7 @@ TEST(ControlProtocol, AFailureWhileOthersStillJoinReachesThemToo) {
       if (me.rank == 0) me.control->report({ErrorKind::remote_failure, "the disk is full", {}});
       std::ignore = me.links->poll(test::in(30s), {});
     });
-    for (const auto& outcome : outcomes) {
-      ASSERT_TRUE(outcome);
-      try {
-        std::rethrow_exception(outcome);
-      } catch (const std::exception& error) {
-        EXPECT_STREQ(error.what(), "the disk is full");
-      }
-    }
+    for (const auto& outcome : outcomes) EXPECT_EQ(syncopate::test::thrown(outcome), "the disk is full");
   }
 }
 

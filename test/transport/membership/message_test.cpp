@@ -6,6 +6,7 @@
 #include <random>
 
 #include "syncopate/version.hpp"
+#include "thrown.hpp"
 #include "transport/connect/peer_info.hpp"
 #include "transport/connect/rendezvous/tcp_message.hpp"
 
@@ -84,12 +85,8 @@ TEST(PeerInfo, SurvivesTheWireAndNamesAnotherVersion) {
                          .checksum = true,
                          .silence_ms = 9};
   mine.version = "7.7.7";
-  try {
-    std::ignore = connect::decode_peer_info(encode(mine), 4);
-    FAIL();
-  } catch (const Misuse& error) {
-    EXPECT_NE(std::string(error.what()).find("rank 4 runs Syncopate 7.7.7"), std::string::npos) << error.what();
-  }
+  syncopate::test::expect_thrown<Misuse>([&] { return connect::decode_peer_info(encode(mine), 4); },
+                                         {"rank 4 runs Syncopate 7.7.7"});
 }
 
 TEST(PeerInfo, OfAnUnknownChoiceIsCorrupt) {
@@ -106,14 +103,9 @@ TEST(PeerInfo, OfAnotherHostsLoopbackIsRefusedWithWhatToDo) {
   const connect::PeerInfo lost{.version = "", .address = "127.0.0.1:6", .host = "b"};
   EXPECT_NO_THROW(connect::require_reachable(mine, neighbour, 1));
   EXPECT_NO_THROW(connect::require_reachable(mine, far, 1));
-  try {
-    connect::require_reachable(mine, lost, 3);
-    FAIL();
-  } catch (const Misuse& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("rank 3 runs on another host, but listens on 127.0.0.1:6"), std::string::npos) << text;
-    EXPECT_NE(text.find("SYNCOPATE_INTERFACE"), std::string::npos) << text;
-  }
+  syncopate::test::expect_thrown<Misuse>(
+      [&] { connect::require_reachable(mine, lost, 3); },
+      {"rank 3 runs on another host, but listens on 127.0.0.1:6", "SYNCOPATE_INTERFACE"});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate::transport::socket {
 namespace {
@@ -51,26 +52,17 @@ TEST(Address, AnInterfaceIsFoundByNameAndByAddress) {
 }
 
 TEST(Address, AnUnknownInterfaceIsAnsweredWithThoseThatExist) {
-  try {
-    std::ignore = interface_address("nosuch0");
-    FAIL();
-  } catch (const Misuse& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("allowed: lo"), std::string::npos) << text;
-    EXPECT_EQ(text.find(" lo,", text.find(" lo,") + 1), std::string::npos) << "listed once per address: " << text;
-  }
+  const std::string text = syncopate::test::thrown<Misuse>([] { return interface_address("nosuch0"); });
+  EXPECT_NE(text.find("allowed: lo"), std::string::npos) << text;
+  EXPECT_EQ(text.find(" lo,", text.find(" lo,") + 1), std::string::npos) << "listed once per address: " << text;
   EXPECT_THROW(std::ignore = interface_address("0.0.0.0"), Misuse);
 }
 
 TEST(Address, AnOpenAddressNeedsASecret) {
   EXPECT_NO_THROW(require_guarded(Address::parse("127.0.0.1:1"), false));
   EXPECT_NO_THROW(require_guarded(Address::parse("10.0.0.1:1"), true));
-  try {
-    require_guarded(Address::parse("10.0.0.1:1"), false);
-    FAIL();
-  } catch (const Misuse& error) {
-    EXPECT_NE(std::string(error.what()).find("SYNCOPATE_SECRET_FILE"), std::string::npos);
-  }
+  syncopate::test::expect_thrown<Misuse>([] { require_guarded(Address::parse("10.0.0.1:1"), false); },
+                                         {"SYNCOPATE_SECRET_FILE"});
 }
 
 TEST(Address, TheWayToLoopbackLeavesFromLoopback) {
