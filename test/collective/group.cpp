@@ -9,26 +9,12 @@
 #include "ranks.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// The message of the error of kind E that `call` throws; anything else fails the test.
-template <class E>
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "another error: " << error.what();
-    return {};
-  }
-  ADD_FAILURE() << "no error";
-  return {};
-}
 
 TEST(Group, OfOneRankNeedsNobody) {
   test::on_groups(1, [](Group& group) {
@@ -71,11 +57,7 @@ TEST(Deadline, NamesTheRankThatDidNotCome) {
     if (rank != 2) allreduce(*groups[static_cast<std::size_t>(rank)], std::span(values), {.name = "conv1"});
   });
   for (const int rank : {0, 1}) {
-    ASSERT_TRUE(failures[static_cast<std::size_t>(rank)]);
-    const std::string text =
-        message_of<Timeout>([&] { std::rethrow_exception(failures[static_cast<std::size_t>(rank)]); });
-    EXPECT_NE(text.find("rank 2 has not begun it"), std::string::npos) << text;
-    EXPECT_NE(text.find("conv1"), std::string::npos) << text;
+    test::expect_thrown<Timeout>(failures[static_cast<std::size_t>(rank)], {"rank 2 has not begun it", "conv1"});
   }
 }
 
@@ -85,11 +67,11 @@ TEST(Deadline, CanChangeAfterJoining) {
   EXPECT_THROW(groups[0]->set_timeout(0ms), Misuse);
   groups[0]->set_timeout(100ms);
   const auto waits_alone = [&] { allreduce(*groups[0], std::span(values)); };
-  EXPECT_NE(message_of<Timeout>(waits_alone).find("within the timeout of 0.1 s"), std::string::npos);
+  test::expect_thrown<Timeout>(waits_alone, {"within the timeout of 0.1 s"});
   groups = Group::threads(2, {.timeout = 20s});
   groups[0]->set_timeout(100ms);
   const auto hears_nothing = [&] { recv(*groups[0], 1, std::span(values)); };
-  EXPECT_NE(message_of<Timeout>(hears_nothing).find("within the timeout of 0.1 s"), std::string::npos);
+  test::expect_thrown<Timeout>(hears_nothing, {"within the timeout of 0.1 s"});
 }
 
 TEST(Abort, ReachesRanksThatWait) {
@@ -101,10 +83,7 @@ TEST(Abort, ReachesRanksThatWait) {
     allreduce(group, std::span(values));
   });
   for (const int rank : {0, 1, 2}) {
-    ASSERT_TRUE(failures[static_cast<std::size_t>(rank)]);
-    const std::string text =
-        message_of<RemoteFailure>([&] { std::rethrow_exception(failures[static_cast<std::size_t>(rank)]); });
-    EXPECT_NE(text.find("the data ran out"), std::string::npos) << text;
+    test::expect_thrown<RemoteFailure>(failures[static_cast<std::size_t>(rank)], {"the data ran out"});
   }
 }
 

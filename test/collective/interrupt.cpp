@@ -7,6 +7,7 @@
 #include "ranks.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate {
 namespace {
@@ -21,13 +22,8 @@ void expect_interrupted(const std::function<void(Group&)>& wait) {
   EXPECT_THROW(wait(*groups[0]), std::exception);
   EXPECT_GE(looks, 2);
   std::vector<float> values(3);
-  try {
-    recv(*groups[1], 0, std::span(values));
-    ADD_FAILURE() << "the other rank did not learn it";
-  } catch (const RemoteFailure& failure) {
-    EXPECT_NE(std::string(failure.what()).find("enough of waiting"), std::string::npos) << failure.what();
-    EXPECT_EQ(failure.where().peer, 0);
-  }
+  const auto receive = [&] { recv(*groups[1], 0, std::span(values)); };
+  EXPECT_EQ(test::expect_thrown<RemoteFailure>(receive, {"enough of waiting"}).peer, 0);
 }
 
 TEST(WhileWaiting, EndsACollective) {

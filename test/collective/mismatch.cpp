@@ -27,15 +27,11 @@ TEST_P(Mismatched, IsAMismatchOnEveryRankThatNamesTheOtherAndLasts) {
   for (const char* transport : {"tcp", "shm"})
     ends.emplace_back(transport, test::outcomes_over(transport, 3, body, {.timeout = 20s}));
   for (const auto& [transport, failures] : ends)
-    for (const std::exception_ptr& failure : failures) try {
-        ASSERT_TRUE(failure) << transport;
-        std::rethrow_exception(failure);
-      } catch (const Mismatch& mismatch) {
-        expect_words(mismatch, {"rank 1"}, transport);
-        expect_words(mismatch, GetParam().words, transport);
-      } catch (const std::exception& error) {
-        ADD_FAILURE() << transport << ", another error: " << error.what();
-      }
+    for (const std::exception_ptr& failure : failures) {
+      SCOPED_TRACE(transport);
+      test::expect_thrown<Mismatch>(failure, {"rank 1"});
+      test::expect_thrown<Mismatch>(failure, GetParam().words);
+    }
 }
 
 /// Every rank expects 2 elements from every rank; rank 1 has `first` elements for rank 0.

@@ -4,7 +4,7 @@
 namespace syncopate {
 namespace {
 
-using test::expect_words;
+using test::expect_thrown;
 using test::ones;
 using test::Wrong;
 
@@ -12,12 +12,8 @@ class Misused : public testing::TestWithParam<Wrong> {};
 
 TEST_P(Misused, IsMisuseOnEveryRankThatNamesWhatIsAllowedAndHarmsNothing) {
   test::on_every_transport(3, [](Group& group) {
-    try {
-      GetParam().call(group);
-      ADD_FAILURE() << group.transport() << ": no error on rank " << group.rank();
-    } catch (const Misuse& misuse) {
-      expect_words(misuse, GetParam().words, group.transport());
-    }
+    SCOPED_TRACE(group.transport());
+    expect_thrown<Misuse>([&] { GetParam().call(group); }, GetParam().words);
     auto values = ones(8);
     allreduce(group, std::span(values));
     EXPECT_EQ(values[7], 3) << group.transport();
@@ -146,17 +142,16 @@ class RefusedAlone : public testing::TestWithParam<Wrong> {};
 TEST_P(RefusedAlone, IsADifferentOperationToTheOthers) {
   const auto body = [](Group& group) {
     auto values = ones(9);
-    try {
+    SCOPED_TRACE(group.transport());
+    const auto calls = [&] {
       if (group.rank() == 1) {
         EXPECT_THROW(GetParam().call(group), Misuse);
       } else {
         allreduce(group, std::span(values));
       }
       barrier(group);  // rank 1 learns here what its refusal has led to
-      ADD_FAILURE() << group.transport() << ": no error on rank " << group.rank();
-    } catch (const Mismatch& mismatch) {
-      expect_words(mismatch, GetParam().words, group.transport());
-    }
+    };
+    expect_thrown<Mismatch>(calls, GetParam().words);
   };
   test::on_every_transport(3, body, {.timeout = std::chrono::seconds(60)});
 }
@@ -187,15 +182,14 @@ TEST(RefusedByAll, IsTheReasonOfALaterEndOnlyIfNoOperationFollowed) {
     const auto body = [&](Group& group) {
       auto values = ones(9);
       EXPECT_THROW(broadcast(group, std::span(values), {.root = 3}), Misuse);
-      try {
+      SCOPED_TRACE(group.transport());
+      const std::string text = test::thrown<RemoteFailure>([&] {
         if (goes_on) barrier(group);  // rank 1 may end before this rank has left it
         if (group.rank() == 1) throw std::runtime_error("its data is damaged");
         recv(group, 1, std::span(values));
-        ADD_FAILURE() << group.transport() << ": no error on rank " << group.rank();
-      } catch (const RemoteFailure& failure) {
-        expect_words(failure, {"rank 1 gave up: its program threw an exception"}, group.transport());
-        EXPECT_EQ(std::string(failure.what()).find("root is 3") == std::string::npos, goes_on) << failure.what();
-      }
+      });
+      test::expect_words(text, {"rank 1 gave up: its program threw an exception"});
+      EXPECT_EQ(text.find("root is 3") == std::string::npos, goes_on) << text;
     };
     for (const char* transport : {"tcp", "shm"}) {
       const auto failures = test::outcomes_over(transport, 2, body, {.timeout = std::chrono::seconds(60)});
@@ -208,31 +202,26 @@ TEST(RefusedByAll, IsTheReasonOfALaterEndOnlyIfNoOperationFollowed) {
 TEST(RefusedAlone, MessageAbortsTheGroupThatWaitsForIt) {
   test::on_every_transport(2, [](Group& group) {
     auto values = ones(3);
-    try {
-      if (group.rank() == 1) {
-        EXPECT_THROW(send(group, 0, Buffer(nullptr, 3, DType::f32)), Misuse);
-      }
-      recv(group, 1 - group.rank(), std::span(values));
-      ADD_FAILURE() << group.transport() << ": no error on rank " << group.rank();
-    } catch (const RemoteFailure& failure) {
-      expect_words(failure, {"rank 1 gave up", "null"}, group.transport());
+    SCOPED_TRACE(group.transport());
+    if (group.rank() == 1) {
+      EXPECT_THROW(send(group, 0, Buffer(nullptr, 3, DType::f32)), Misuse);
     }
+    expect_thrown<RemoteFailure>([&] { recv(group, 1 - group.rank(), std::span(values)); }, {"rank 1 gave up", "null"});
   });
 }
 
 TEST(RefusedAlone, CallOfABindingIsToldToTheOthers) {
   test::on_every_transport(2, [](Group& group) {
     auto values = ones(3);
-    try {
-      if (group.rank() == 1) {
-        EXPECT_THROW(refuse(group, "no array at all"), Misuse);
-      }
-      allreduce(group, std::span(values));
-      allreduce(group, std::span(values));
-      ADD_FAILURE() << group.transport() << ": no error on rank " << group.rank();
-    } catch (const Mismatch& mismatch) {
-      expect_words(mismatch, {"that was refused", "no array at all"}, group.transport());
+    SCOPED_TRACE(group.transport());
+    if (group.rank() == 1) {
+      EXPECT_THROW(refuse(group, "no array at all"), Misuse);
     }
+    const auto calls = [&] {
+      allreduce(group, std::span(values));
+      allreduce(group, std::span(values));
+    };
+    expect_thrown<Mismatch>(calls, {"that was refused", "no array at all"});
   });
 }
 

@@ -13,6 +13,7 @@
 #include "ranks.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate::test {
 namespace {
@@ -96,14 +97,10 @@ TEST(SharedWork, AFunctionThatThrowsOnOneRankIsAnErrorOfEveryRank) {
     }));
   });
   EXPECT_THROW(std::rethrow_exception(failures[1]), std::domain_error);
-  for (const std::size_t rank : {0U, 2U}) try {
-      ASSERT_TRUE(failures[rank]);
-      std::rethrow_exception(failures[rank]);
-    } catch (const RemoteFailure& error) {
-      const std::string text = error.what();
-      EXPECT_NE(text.find("statistics failed on tensor 1: no logarithm of -1"), std::string::npos) << text;
-      EXPECT_EQ(error.where().peer, 1);
-    }
+  for (const std::size_t rank : {0U, 2U})
+    EXPECT_EQ(
+        test::expect_thrown<RemoteFailure>(failures[rank], {"statistics failed on tensor 1: no logarithm of -1"}).peer,
+        1);
 }
 
 /// Rank 1 gives `other` and the others `usual`: every rank throws, and the group goes on.
@@ -111,12 +108,7 @@ void expect_mismatch(std::pair<std::vector<std::size_t>, std::size_t> usual,
                      std::pair<std::vector<std::size_t>, std::size_t> other, const std::string& text) {
   on_groups(3, [&](Group& group) {
     const auto& [work, results] = group.rank() == 1 ? other : usual;
-    try {
-      const SharedWork made(group, work, results);
-      ADD_FAILURE() << "rank " << group.rank() << " has accepted";
-    } catch (const Mismatch& error) {
-      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
-    }
+    test::expect_thrown<Mismatch>([&] { SharedWork(group, work, results); }, {text});
     const SharedWork agreed(group, usual.first, usual.second);
     EXPECT_EQ(agreed.division().items(), usual.first.size());
   });

@@ -6,6 +6,7 @@
 #include "ranks.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate {
 namespace {
@@ -122,20 +123,9 @@ TEST(StartedMessages, StayOnTheirSideOfCollectives) {
       kBounded);
 }
 
-std::string outcome_of(Work& work) {
-  try {
-    work.wait();
-  } catch (const Error& error) {
-    return std::string(name_of(error.kind())) + ": " + error.what();
-  }
-  return "no error";
-}
-
 TEST(StartedMessages, AllFailWhenOneDiffers) {
-  const auto names_both = [](const std::string& text) {
-    EXPECT_TRUE(text.starts_with("Mismatch")) << text;
-    EXPECT_NE(text.find("f32 x 100"), std::string::npos) << text;
-    EXPECT_NE(text.find("f32 x 200"), std::string::npos) << text;
+  const auto names_both = [](Work& work) {
+    test::expect_thrown<Mismatch>([&] { work.wait(); }, {"f32 x 100", "f32 x 200"});
   };
   const auto body = [&](Group& group) {
     std::vector<float> values(200), never(10);
@@ -151,10 +141,10 @@ TEST(StartedMessages, AllFailWhenOneDiffers) {
     // Rank 2 sends nothing: a frame of its barrier would be a second mismatch, and might be found first.
     if (group.rank() == 2) works.push_back(start_recv(group, 0, std::span(never)));
     works.push_back(start(group, Collective::barrier, {}));
-    for (Work& work : works) names_both(outcome_of(work));
+    for (Work& work : works) names_both(work);
     if (group.rank() == 2) return;
     Work later = start_send(group, other, std::span(values));
-    names_both(outcome_of(later));
+    names_both(later);
   };
   test::on_every_transport(3, body, kBounded);
 }
@@ -183,11 +173,7 @@ TEST(StartedMessages, EndAtTheTimeoutTogether) {
   works.push_back(start_recv(*groups[0], 1, std::span(values).first(5), {.name = "weights"}));
   works.push_back(start_recv(*groups[0], 1, std::span(values).first(5)));
   works.push_back(start_send(*groups[0], 2, std::span(values)));
-  for (Work& work : works) {
-    const std::string text = outcome_of(work);
-    EXPECT_TRUE(text.starts_with("Timeout")) << text;
-    EXPECT_NE(text.find("rank 0 waits for rank"), std::string::npos) << text;
-  }
+  for (Work& work : works) test::expect_thrown<Timeout>([&] { work.wait(); }, {"rank 0 waits for rank"});
 }
 
 TEST(StartedMessages, LeaveNothingBehindThatKeepsAGroupFromEnding) {

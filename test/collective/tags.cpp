@@ -12,6 +12,7 @@
 #include "sanitized.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate {
 namespace {
@@ -205,15 +206,6 @@ TEST(Tags, StayKeptAcrossCollectives) {
       kSoon);
 }
 
-std::string kind_with_text(const std::exception_ptr& failure) {
-  if (!failure) return "no error";
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    return std::string(name_of(error.kind())) + ": " + error.what();
-  }
-}
-
 std::string length_of(const char* type, std::size_t count, std::size_t width) {
   return std::string(type) + " x " + std::to_string(count) + " (" + std::to_string(count * width) + " bytes)";
 }
@@ -222,13 +214,12 @@ std::vector<std::string> outcomes_of(const char* transport, const std::function<
                                      GroupOptions options = kSoon) {
   std::vector<std::string> texts;
   for (const std::exception_ptr& failure : test::outcomes_over(transport, 2, body, std::move(options)))
-    texts.push_back(kind_with_text(failure));
+    texts.push_back(test::kind_thrown(failure));
   return texts;
 }
 
-void expect_all(const std::vector<std::string>& texts, const std::vector<const char*>& parts) {
-  for (const std::string& text : texts)
-    for (const char* part : parts) EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+void expect_all(const std::vector<std::string>& texts, const std::vector<std::string>& parts) {
+  for (const std::string& text : texts) test::expect_words(text, parts);
 }
 
 TEST(Tags, OfMessagesThatDifferInLengthOrTypeGiveAMismatchThatNamesBoth) {

@@ -10,6 +10,7 @@
 #include "ranks.hpp"
 #include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate::test {
 
@@ -23,11 +24,5 @@ struct Wrong {
 inline std::string wrong_title(const testing::TestParamInfo<Wrong>& info) { return info.param.what; }
 
 inline std::vector<float> ones(std::size_t count) { return std::vector<float>(count, 1); }
-
-inline void expect_words(const Error& error, const std::vector<std::string>& words, const std::string& transport) {
-  for (const std::string& word : words)
-    EXPECT_NE(std::string(error.what()).find(word), std::string::npos)
-        << transport << ": " << word << " in: " << error.what();
-}
 
 }  // namespace syncopate::test

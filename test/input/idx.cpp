@@ -11,6 +11,7 @@
 
 #include "syncopate/error.hpp"
 #include "syncopate/pipeline.hpp"
+#include "thrown.hpp"
 
 namespace syncopate::input::test {
 namespace {
@@ -47,16 +48,6 @@ std::string pixels_of(std::uint32_t pictures) {
   return pixels;
 }
 
-template <class Call>
-std::string refusal_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "none";
-}
-
 /// A set of 20 pictures to train on and 3 to evaluate on.
 class Idx : public testing::Test {
  protected:
@@ -78,7 +69,7 @@ class Idx : public testing::Test {
   }
   /// The error of opening the set, without the path of its folder.
   [[nodiscard]] std::string refusal() const {
-    std::string text = refusal_of([&] { (void)open_dataset(folder); });
+    std::string text = syncopate::test::thrown([&] { (void)open_dataset(folder); });
     for (const std::string prefix = folder.string() + "/"; text.find(prefix) != std::string::npos;)
       text.erase(text.find(prefix), prefix.size());
     return text;

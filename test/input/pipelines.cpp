@@ -14,6 +14,7 @@
 #include "input/pictures.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/pipeline.hpp"
+#include "thrown.hpp"
 
 namespace syncopate::input::test {
 namespace {
@@ -144,12 +145,8 @@ TEST_F(Pipelines, StopAtTheStepOfADamagedPictureAndNotBefore) {
   const auto place = std::ranges::find(samples, 3U) - samples.begin();
   const auto pipeline = begun(set, {.threads = 3, .on_corrupt = OnCorrupt::stop});
   for (int step = 0; step < place / 6; ++step) (void)pipeline->next();
-  for (int again = 0; again < 2; ++again) try {
-      (void)pipeline->next();
-      FAIL() << "the damaged picture was taken";
-    } catch (const Corrupt& error) {
-      EXPECT_NE(std::string(error.what()).find("103.JPEG"), std::string::npos) << error.what();
-    }
+  for (int again = 0; again < 2; ++again)
+    syncopate::test::expect_thrown<Corrupt>([&] { return pipeline->next(); }, {"103.JPEG"});
 }
 
 TEST_F(Pipelines, WithTwoDamagedPicturesInAStepStopAtTheFirstOnAnyNumberOfThreads) {
@@ -159,12 +156,9 @@ TEST_F(Pipelines, WithTwoDamagedPicturesInAStepStopAtTheFirstOnAnyNumberOfThread
   const std::string first = whole.training->name(samples[1]), second = whole.training->name(samples[4]);
   for (const std::string& name : {first, second}) write_file(name, Bytes(100, std::byte{7}));
   const Dataset set = open_dataset(folder);
-  for (const int threads : {1, 3}) try {
-      (void)begun(set, {.threads = threads, .on_corrupt = OnCorrupt::stop})->next();
-      FAIL() << "the damaged pictures were taken";
-    } catch (const Corrupt& error) {
-      EXPECT_NE(std::string(error.what()).find(first), std::string::npos) << error.what();
-    }
+  for (const int threads : {1, 3})
+    syncopate::test::expect_thrown<Corrupt>(
+        [&] { return begun(set, {.threads = threads, .on_corrupt = OnCorrupt::stop})->next(); }, {first});
 }
 
 TEST_F(Pipelines, OfNothingButDamagedPicturesEndWithAnError) {
@@ -178,12 +172,10 @@ TEST_F(Pipelines, SayWhichFileIsGone) {
   const Dataset set = open_dataset(folder);
   fs::remove_all(folder / "train/bee");
   const auto pipeline = begun(set, {});
-  try {
+  const auto four_steps = [&] {
     for (int step = 0; step < 4; ++step) (void)pipeline->next();
-    FAIL() << "files that are gone were read";
-  } catch (const SystemFailure& error) {
-    EXPECT_NE(std::string(error.what()).find("train/bee"), std::string::npos) << error.what();
-  }
+  };
+  syncopate::test::expect_thrown<SystemFailure>(four_steps, {"train/bee"});
 }
 
 /// Counts the steps that were read.
@@ -223,12 +215,8 @@ TEST_F(Pipelines, WhoseReadHangsEndWithASystemFailure) {
       std::make_unique<StuckReader>(direct_reader(*set.training, {0, 1, 5}), release.get_future().share()),
       {.timeout = std::chrono::milliseconds(20)});
   pipeline.start({}, [](const Progress&) { return std::optional(StepPlan{6, kPixels}); });
-  try {
-    (void)pipeline.next();
-    ADD_FAILURE() << "no failure";
-  } catch (const SystemFailure& error) {
-    EXPECT_STREQ(error.what(), "the pictures of a step are not ready after 20 ms: its records are not read");
-  }
+  EXPECT_EQ(syncopate::test::thrown<SystemFailure>([&] { return pipeline.next(); }),
+            "the pictures of a step are not ready after 20 ms: its records are not read");
   release.set_value();
 }
 
@@ -244,16 +232,6 @@ TEST_F(Pipelines, HoldNoMoreStepsThanTheyMayAndEndAtAnyTime) {
       EXPECT_LE(steps.load(), i + 1 + 2);
     }
   }
-}
-
-template <class Call>
-std::string corruption_of(const Call& call) {
-  try {
-    call();
-  } catch (const Corrupt& corrupt) {
-    return corrupt.what();
-  }
-  return "none";
 }
 
 /// A CIFAR-10 folder whose six files have these bytes.
@@ -307,8 +285,7 @@ TEST_F(Pipelines, OfCifar10TakeLabelsAndLengthsToTheirLimits) {
   const fs::path last = folder / "cifar/data_batch_5.bin";
   for (const std::size_t length : {bytes.size() - 1, bytes.size() + 1}) {
     fs::resize_file(last, length);
-    EXPECT_NE(corruption_of([&] { (void)open_dataset(folder / "cifar"); }).find("not a multiple"), std::string::npos)
-        << length << " bytes";
+    syncopate::test::expect_thrown<Corrupt>([&] { return open_dataset(folder / "cifar"); }, {"not a multiple"});
   }
   fs::resize_file(last, bytes.size() - 1);
   EXPECT_THROW(set.training->read(14, record), Corrupt) << "the file ends early";
@@ -323,28 +300,19 @@ TEST_F(Pipelines, OfFoldersRefuseAPictureWhoseLengthChanged) {
   Bytes record(set.training->bytes(0));
   for (const int change : {-1, 1}) {
     fs::resize_file(set.training->name(0), record.size() + static_cast<std::size_t>(change));
-    EXPECT_NE(corruption_of([&] { set.training->read(0, record); }).find("when the set was opened"), std::string::npos)
-        << change;
+    syncopate::test::expect_thrown<Corrupt>([&] { set.training->read(0, record); }, {"when the set was opened"});
   }
   fs::resize_file(set.training->name(0), record.size());
   EXPECT_NO_THROW(set.training->read(0, record));
 }
 
 TEST_F(Pipelines, AFolderThatCannotBeReadIsNamedWithTheReason) {
-  const auto refusal_of = [](const auto& call) -> std::string {
-    try {
-      call();
-    } catch (const SystemFailure& error) {
-      return error.what();
-    }
-    return "none";
-  };
   fs::permissions(folder, fs::perms::none);
   const bool is_root = geteuid() == 0;
   if (is_root) ASSERT_EQ(seteuid(65534), 0);  // permissions do not apply to root
   const std::string expected = "cannot read " + folder.string() + ": Permission denied";
-  EXPECT_EQ(refusal_of([&] { (void)is_dataset(folder); }), expected);
-  EXPECT_EQ(refusal_of([&] { (void)open_dataset(folder); }), expected);
+  EXPECT_EQ(syncopate::test::thrown<SystemFailure>([&] { (void)is_dataset(folder); }), expected);
+  EXPECT_EQ(syncopate::test::thrown<SystemFailure>([&] { (void)open_dataset(folder); }), expected);
   if (is_root) ASSERT_EQ(seteuid(0), 0);
   fs::permissions(folder, fs::perms::owner_all);
 }

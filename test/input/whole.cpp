@@ -14,6 +14,7 @@
 #include "ranks.hpp"
 #include "syncopate/cache.hpp"
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate::input::test {
 namespace {
@@ -73,13 +74,8 @@ TEST(Whole, IsEmptyWhereACutIsDecodedAtASmallerScale) {
 TEST(Whole, RefusesADamagedFileAsDecodingDoes) {
   for (Bytes file : {jpeg_of(noise(40, 40)), png_of({PNG_FORMAT_RGB, 40, 40}, noise(40, 40).rgb.data()), Bytes(50)}) {
     file.resize(file.size() * 3 / 4);
-    std::string refusal;
-    try {
-      (void)decoded(file, {.side = 32});
-    } catch (const Corrupt& error) {
-      refusal = error.what();
-    }
-    EXPECT_NE(refusal, "");
+    const std::string refusal = syncopate::test::thrown<Corrupt>([&] { return decoded(file, {.side = 32}); });
+    EXPECT_NE(refusal, "no error");
     try {
       EXPECT_TRUE(picture_decoder()->whole(file, 32).empty());
       EXPECT_EQ(file.size(), 37U) << "neither a JPEG nor a PNG: decoding refuses it";
@@ -180,12 +176,9 @@ TEST_F(DecodedTier, RefusesADamagedPictureWhereItIsUsedAndNamesIt) {
   const Taken skipped = take({.ranks = 2, .encoded = 1 << 20, .decoded = 1 << 20}, last);
   EXPECT_EQ(skipped, take({.ranks = 2, .encoded = 1 << 20}, ignored)) << "the next picture replaces it";
   EXPECT_EQ(last.decoded, 23U);
-  try {
-    (void)take({.encoded = 1 << 20, .decoded = 1 << 20, .on_corrupt = OnCorrupt::stop}, ignored);
-    FAIL() << "the damaged picture was taken";
-  } catch (const Corrupt& error) {
-    EXPECT_NE(std::string(error.what()).find("bee/103.JPEG"), std::string::npos) << error.what();
-  }
+  syncopate::test::expect_thrown<Corrupt>(
+      [&] { take({.encoded = 1 << 20, .decoded = 1 << 20, .on_corrupt = OnCorrupt::stop}, ignored); },
+      {"bee/103.JPEG"});
 }
 
 }  // namespace
