@@ -9,6 +9,7 @@
 #include "syncopate/error.hpp"
 #include "syncopate/predict.hpp"
 #include "syncopate/synchronizer.hpp"
+#include "thrown.hpp"
 
 namespace syncopate {
 namespace {
@@ -126,12 +127,7 @@ TEST(GradientsOfOneBucket, HaveTheSameCodecOnAllRanks) {
     if (rank == 1) model[2].codec = "bf16";
     Synchronizer synchronizer(*groups[static_cast<std::size_t>(rank)], model, {});
   });
-  ASSERT_TRUE(failures[1]);
-  try {
-    std::rethrow_exception(failures[1]);
-  } catch (const Mismatch& mismatch) {
-    EXPECT_NE(std::string(mismatch.what()).find("codec bf16"), std::string::npos) << mismatch.what();
-  }
+  test::expect_thrown<Mismatch>(failures[1], {"codec bf16"});
 }
 
 }  // namespace

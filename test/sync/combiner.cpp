@@ -12,6 +12,7 @@
 #include "ranks.hpp"
 #include "sync/sample_codecs.hpp"
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate {
 namespace {
@@ -152,15 +153,6 @@ class Started {
   std::vector<std::exception_ptr> errors_;
 };
 
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    if (error) std::rethrow_exception(error);
-  } catch (const std::exception& raised) {
-    return raised.what();
-  }
-  return {};
-}
-
 /// Topk is encoded on another thread than exchanged where there are two processors, and none is not.
 void with_combiners(const std::function<void(Combiner&)>& body) {
   for (const char* codec : {"none", "topk:0.05"})
@@ -176,7 +168,7 @@ TEST(Combiner, BucketsEndInTheOrderInWhichTheyWereStarted) {
     for (const std::size_t i : {3, 0, 4, 1, 2}) started.start(i);
     combiner.wait();
     EXPECT_EQ(started.ended(), (std::vector<std::size_t>{3, 0, 4, 1, 2}));
-    for (const auto& error : started.errors()) EXPECT_EQ(text_of(error), "");
+    for (const auto& error : started.errors()) EXPECT_FALSE(error);
     combiner.end_step();
   });
 }
@@ -233,8 +225,9 @@ TEST(Combiner, AfterAnErrorAllThatFollowsEndsWithIt) {
     combiner.wait();
     EXPECT_EQ(started.ended(), (std::vector<std::size_t>{0, 1, 2, 3}));
     std::vector<std::string> texts;
-    for (const auto& error : started.errors()) texts.push_back(text_of(error));
-    EXPECT_EQ(texts, (std::vector<std::string>{"", "the copy is lost", "the copy is lost", "the copy is lost"}));
+    for (const auto& error : started.errors()) texts.push_back(test::thrown<std::exception>(error));
+    EXPECT_EQ(texts,
+              (std::vector<std::string>{"no error", "the copy is lost", "the copy is lost", "the copy is lost"}));
     EXPECT_FALSE(has_arrived);
     EXPECT_THROW(combiner.end_step(), Misuse);
   });
@@ -248,8 +241,8 @@ TEST(Combiner, WhatACallThrowsIsAnErrorOfTheNextBuckets) {
     started.start(1);
     combiner.wait();
     ASSERT_EQ(started.errors().size(), 2U);
-    EXPECT_EQ(text_of(started.errors()[0]), "");
-    EXPECT_EQ(text_of(started.errors()[1]), "the callback fails");
+    EXPECT_FALSE(started.errors()[0]);
+    EXPECT_EQ(test::thrown<std::exception>(started.errors()[1]), "the callback fails");
   });
 }
 
@@ -266,8 +259,9 @@ TEST(Combiner, OtherRanksLearnOfAnErrorInACall) {
       has_rank_0.acquire();
       throw std::runtime_error("the copy is lost");
     };
-    combiner.start({{2, memory.of(2)}},
-                   {.arrive = arrive, .ended = [&](const auto& bucket) { text = text_of(bucket.error); }});
+    combiner.start({{2, memory.of(2)}}, {.arrive = arrive, .ended = [&](const auto& bucket) {
+                                           text = test::thrown<std::exception>(bucket.error);
+                                         }});
     combiner.wait();
     EXPECT_NE(text.find("the copy is lost"), std::string::npos) << text;
   });
@@ -376,14 +370,7 @@ TEST(Combiner, EveryRankReadsWhyOneRankIsRefused) {
     if (group.rank() == 1) options.exchange = "reduce_broadcast";
     Combiner(group, kForeignModel, options);
   });
-  for (const auto& failure : failures) {
-    ASSERT_TRUE(failure);
-    try {
-      std::rethrow_exception(failure);
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("a combiner ends with gradients"), std::string::npos) << error.what();
-    }
-  }
+  for (const auto& failure : failures) test::expect_thrown(failure, {"a combiner ends with gradients"});
 }
 
 TEST(Combiner, RanksThatDifferAreNamed) {
@@ -392,14 +379,7 @@ TEST(Combiner, RanksThatDifferAreNamed) {
     Foreign memory({0, 1, 2, 3, 4}, 0);
     memory.combine(combiner, 5);
   });
-  for (const auto& failure : failures) {
-    ASSERT_TRUE(failure);
-    try {
-      std::rethrow_exception(failure);
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("codec bf16 on rank 1"), std::string::npos) << error.what();
-    }
-  }
+  for (const auto& failure : failures) test::expect_thrown(failure, {"codec bf16 on rank 1"});
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "sync/replica.hpp"
 #include "sync/sample_codecs.hpp"
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate {
 namespace {
@@ -45,17 +46,7 @@ void run_step(Group& group, const std::vector<Gradient>& model, const Partition&
 /// Every rank fails with Mismatch and a text with all of `words`.
 void expect_mismatch_everywhere(const std::vector<std::exception_ptr>& failures,
                                 const std::vector<std::string>& words) {
-  for (std::size_t rank = 0; rank < failures.size(); ++rank) {
-    ASSERT_TRUE(failures[rank]) << "rank " << rank << " did not notice";
-    try {
-      std::rethrow_exception(failures[rank]);
-    } catch (const Mismatch& mismatch) {
-      for (const std::string& word : words)
-        EXPECT_NE(std::string(mismatch.what()).find(word), std::string::npos) << word << " in " << mismatch.what();
-    } catch (const std::exception& other) {
-      ADD_FAILURE() << "rank " << rank << ": " << other.what();
-    }
-  }
+  for (const std::exception_ptr& failure : failures) test::expect_thrown<Mismatch>(failure, words);
 }
 
 /// Rank `odd` has a partition of its own, the others have `usual`.

@@ -11,6 +11,7 @@
 #include "sync/replica.hpp"
 #include "sync/sample_codecs.hpp"
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate {
 namespace {
@@ -61,12 +62,7 @@ TEST(Rounds, MayFollowEachOtherWithArithmeticBetween) {
 TEST(Rounds, ThatNeverEndAreAMisuseThatNamesTheCodec) {
   on_groups(2, [](Group& group) {
     Bench bench(group, kEndless, {{"a", 4}});
-    try {
-      bench.step({0, 0});
-      FAIL() << "the step has ended";
-    } catch (const Misuse& misuse) {
-      EXPECT_TRUE(std::string_view(misuse.what()).starts_with("codec endless has had 1000 rounds")) << misuse.what();
-    }
+    test::expect_thrown<Misuse>([&] { bench.step({0, 0}); }, {"codec endless has had 1000 rounds"});
     EXPECT_EQ(bench.gradient(0)[0], 1000) << "rounds that were answered";
   });
 }
@@ -190,12 +186,7 @@ TEST(Synchronizer, ComparesWhatDecidesTheResult) {
       synchronizer.ready(0);
       synchronizer.wait();
     });
-    ASSERT_TRUE(failures[1]) << word;
-    try {
-      std::rethrow_exception(failures[1]);
-    } catch (const Mismatch& mismatch) {
-      EXPECT_NE(std::string(mismatch.what()).find(word), std::string::npos) << mismatch.what();
-    }
+    test::expect_thrown<Mismatch>(failures[1], {word});
     EXPECT_TRUE(failures[0] && failures[2]);
   };
   differ([](SynchronizerOptions& options) { options.clip_norm = 2; }, "clip_norm 2 on rank 1, clip_norm 0 on rank 0");
@@ -218,13 +209,7 @@ TEST(Synchronizer, TellsTheOthersWhyItsCommunicationFailed) {
     synchronizer.ready(0);
     synchronizer.wait();
   });
-  ASSERT_TRUE(failures[0]);
-  try {
-    std::rethrow_exception(failures[0]);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::remote_failure) << error.what();
-    EXPECT_NE(std::string(error.what()).find("the clock has stopped"), std::string::npos) << error.what();
-  }
+  test::expect_thrown<RemoteFailure>(failures[0], {"the clock has stopped"});
 }
 
 TEST(Synchronizer, WaitForAGradientBehindOneThatIsNotReadyIsRefused) {

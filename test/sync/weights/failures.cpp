@@ -5,6 +5,7 @@
 #include "sync/replica.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/synchronizer.hpp"
+#include "thrown.hpp"
 
 namespace syncopate {
 namespace {
@@ -12,38 +13,17 @@ namespace {
 using namespace std::chrono_literals;
 using namespace test;
 
-/// The failure of every rank; the kind is empty where a rank did not fail.
-struct Said {
-  std::string kind, text, tensor;
-  int peer = -1;
-};
-std::vector<Said> said(const std::vector<std::exception_ptr>& failures) {
-  std::vector<Said> all;
-  for (const std::exception_ptr& failure : failures) {
-    all.emplace_back();
-    if (!failure) continue;
-    try {
-      std::rethrow_exception(failure);
-    } catch (const Error& error) {
-      all.back() = {std::string(name_of(error.kind())), error.what(), error.where().tensor, error.where().peer};
-    } catch (const std::exception& error) {
-      all.back() = {"std", error.what(), "", -1};
-    }
-  }
-  return all;
-}
-
 TEST(ExchangeInWeights, NamesAGradientThatNeverCameWhicheverWeightsAreWaitedFor) {
   auto groups = Group::threads(3, {.timeout = 20s});
-  const auto all = said(test::outcomes(3, [&](int rank) {
+  const auto failures = test::outcomes(3, [&](int rank) {
     Trained trained(*groups[static_cast<std::size_t>(rank)], {.policy = "wfbp", .exchange = "reduce_broadcast"});
     trained.backward(0, rank == 1 ? 2 : SIZE_MAX);
     trained.synchronizer->wait(4);  // its own gradient came, on every rank
     trained.synchronizer->wait();
-  }));
+  });
   for (std::size_t rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(all[rank].kind, rank == 1 ? "Misuse" : "RemoteFailure") << all[rank].text;
-    EXPECT_EQ(all[rank].tensor, "fc1");
+    EXPECT_TRUE(kind_thrown(failures[rank]).starts_with(rank == 1 ? "Misuse: " : "RemoteFailure: "));
+    EXPECT_EQ(expect_thrown(failures[rank], {}).tensor, "fc1");
   }
 }
 
@@ -62,10 +42,10 @@ TEST(ExchangeInWeights, CountsMissingGradientsAsZeroOnRequest) {
 /// Rank 1 alone passes `wrong`: it throws Misuse, and the error of every rank contains `reason`.
 void expect_named(const SynchronizerOptions& right, const SynchronizerOptions& wrong, const std::string& reason) {
   for (const char* transport : {"tcp", "shm"}) {
-    const auto all = said(test::outcomes_over(
-        transport, 3, [&](Group& group) { Synchronizer(group, kModel, group.rank() == 1 ? wrong : right); }));
-    EXPECT_EQ(all[1].kind, "Misuse");
-    for (const Said& each : all) EXPECT_NE(each.text.find(reason), std::string::npos) << each.kind << ": " << each.text;
+    const auto failures = test::outcomes_over(
+        transport, 3, [&](Group& group) { Synchronizer(group, kModel, group.rank() == 1 ? wrong : right); });
+    expect_thrown<Misuse>(failures[1], {});
+    for (const std::exception_ptr& failure : failures) expect_thrown(failure, {reason});
   }
 }
 
@@ -87,7 +67,7 @@ TEST(ExchangeInWeights, EveryRankReadsWhyOneRankIsRefused) {
 
 TEST(ExchangeInWeights, AFailingUpdateIsToldToEveryRank) {
   auto groups = Group::threads(3, {.timeout = 20s});
-  const auto all = said(test::outcomes(3, [&](int rank) {
+  const auto failures = test::outcomes(3, [&](int rank) {
     SynchronizerOptions options{.policy = "wfbp", .exchange = "reduce_broadcast"};
     options.update = [](std::size_t first, std::size_t) {
       if (first == 1) throw std::runtime_error("the rate is not a number");
@@ -95,30 +75,24 @@ TEST(ExchangeInWeights, AFailingUpdateIsToldToEveryRank) {
     Trained trained(*groups[static_cast<std::size_t>(rank)], options);
     trained.backward(0);
     trained.synchronizer->wait(0);
-  }));
-  EXPECT_EQ(all[0].kind, "std");
-  for (const std::size_t rank : {1, 2}) {
-    EXPECT_EQ(all[rank].kind, "RemoteFailure");
-    EXPECT_EQ(all[rank].peer, 0);
-    EXPECT_NE(all[rank].text.find("the update of 'bn1' failed: the rate is not a number"), std::string::npos)
-        << all[rank].text;
-  }
+  });
+  EXPECT_EQ(thrown<std::runtime_error>(failures[0]), "the rate is not a number");
+  for (const std::size_t rank : {1, 2})
+    EXPECT_EQ(
+        expect_thrown<RemoteFailure>(failures[rank], {"the update of 'bn1' failed: the rate is not a number"}).peer, 0);
 }
 
 TEST(ExchangeInWeights, ARootThatStopsIsNamedByWhoeverWaitsForItsWeights) {
   auto groups = Group::threads(3, {.timeout = 500ms});
-  const auto all = said(test::outcomes(3, [&](int rank) {
+  const auto failures = test::outcomes(3, [&](int rank) {
     Trained trained(*groups[static_cast<std::size_t>(rank)], {.policy = "wfbp", .exchange = "reduce_broadcast"});
     train(trained, 1, Order::serial);
     if (rank == 0) return;
     trained.backward(1);
     trained.synchronizer->wait(0);
-  }));
-  EXPECT_EQ(all[0].kind, "");
-  for (const std::size_t rank : {1, 2}) {
-    EXPECT_EQ(all[rank].kind, "Timeout") << all[rank].text;
-    EXPECT_NE(all[rank].text.find("rank 0 has not begun it"), std::string::npos) << all[rank].text;
-  }
+  });
+  EXPECT_FALSE(failures[0]);
+  for (const std::size_t rank : {1, 2}) expect_thrown<Timeout>(failures[rank], {"rank 0 has not begun it"});
 }
 
 TEST(ExchangeInWeights, RefusesWhatDoesNotFit) {

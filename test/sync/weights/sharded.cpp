@@ -8,6 +8,7 @@
 #include "syncopate/collective.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/optimizer.hpp"
+#include "thrown.hpp"
 
 namespace syncopate {
 namespace {
@@ -154,26 +155,18 @@ TEST(ShardedNorms, GiveTheBitsOfOneProcessThatAverages) {
   });
 }
 
-template <class Action>
-std::string refusal(const Action& action) {
-  try {
-    action();
-  } catch (const Misuse& misuse) {
-    return misuse.what();
-  }
-  return "nothing was refused";
-}
-
 TEST(ShardedRefusals, NameWhatIsAllowed) {
   on_groups(2, [&](Group& group) {
-    const auto with = [&](SynchronizerOptions options) { return refusal([&] { Trained(group, options); }); };
+    const auto with = [&](SynchronizerOptions options) {
+      return test::thrown<Misuse>([&] { Trained(group, options); });
+    };
     EXPECT_EQ(
         with({.coding = {.codec = "fp16"}, .exchange = "sharded"}),
         "exchange sharded does not work with codec fp16: every rank updates its shard from uncoded gradients; allowed: "
         "codec 'none' only");
     EXPECT_NE(with({.exchange = "sharded", .algorithm = "mst"}).find("reduce_scatter"), std::string::npos);
     std::vector<double> wide(10);
-    EXPECT_EQ(refusal([&] {
+    EXPECT_EQ(test::thrown<Misuse>([&] {
                 Synchronizer(group, {{"a", 10}},
                              {.exchange = "sharded", .weights = {std::span(wide)}, .update = [](auto, auto) {}});
               }),
