@@ -103,10 +103,8 @@ TEST(Figure, NamesTheKeysThatRowsHaveWhereTheyLackWhatIsDrawn) {
   const TemporaryFolder folder;
   const std::string rows = folder / "rows.jsonl";
   std::ofstream(rows) << "{\"bytes\": 4, \"ratio\": 1}\n";
-  const Ended drawn = syncopate({"figure", rows, "-o", "/dev/null"});
-  EXPECT_EQ(drawn.code, 2);
-  EXPECT_NE(drawn.error.find("\"bytes\" (--x) and \"seconds\" (--y); their keys: bytes, ratio"), std::string::npos)
-      << drawn.error;
+  expect_misuse(syncopate({"figure", rows, "-o", "/dev/null"}),
+                {"\"bytes\" (--x) and \"seconds\" (--y); their keys: bytes, ratio"});
 }
 
 TEST(Figure, NamesFileAndLineOfWhatIsNoRow) {

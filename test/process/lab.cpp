@@ -169,9 +169,7 @@ TEST_F(Lab, RunGivesEachRankAHostAndTakesThemAwayAtTheEnd) {
   const std::string lab = "run-" + std::to_string(run.pid());
   const Ended ended = run.end();
   EXPECT_EQ(ended.code, 0) << ended.error;
-  EXPECT_NE(ended.output.find("[0] sync0\n"), std::string::npos) << ended.output;
-  EXPECT_NE(ended.output.find("[1] sync1\n"), std::string::npos) << ended.output;
-  EXPECT_NE(ended.output.find("[1] eth0 tcp://10.78.0.1:"), std::string::npos) << ended.output;
+  expect_words(ended.output, {"[0] sync0\n", "[1] sync1\n", "[1] eth0 tcp://10.78.0.1:"});
   EXPECT_EQ(syncopate({"lab", "status"}).output.find(lab), std::string::npos);
 }
 

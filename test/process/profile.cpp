@@ -76,9 +76,7 @@ TEST_F(ProfileCommand, MisuseSaysWhatIsMissing) {
       syncopate({"profile", "--architecture", "vgg16", "--table", table_, "--throughput-gflops", "1", "-o", "x"}).code,
       2);
   EXPECT_EQ(syncopate({"profile", "--architecture", "vgg", "--throughput-gflops", "1", "-o", profile_}).code, 2);
-  const Ended absent = derive();
-  EXPECT_EQ(absent.code, 2);
-  EXPECT_NE(absent.error.find("net.csv"), std::string::npos) << absent.error;
+  expect_misuse(derive(), {"net.csv"});
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "thrown.hpp"
+
 namespace syncopate::test {
 
 struct Ended {
@@ -52,6 +54,13 @@ class Running final {
 
 [[nodiscard]] inline Ended syncopate(const std::vector<std::string>& arguments, const StartOptions& options = {}) {
   return Running(arguments, options).end();
+}
+/// The program refused its words: its code is 2, and its error has each of `parts`.
+inline void expect_misuse(const Ended& ended, const std::vector<std::string>& parts,
+                          const std::source_location& here = std::source_location::current()) {
+  if (ended.code != 2)
+    ADD_FAILURE_AT(here.file_name(), static_cast<int>(here.line())) << "code " << ended.code << ": " << ended.error;
+  expect_words(ended.error, parts, here);
 }
 /// `syncopate run -n RANKS -- sh -c SCRIPT`
 [[nodiscard]] std::vector<std::string> run_script(int ranks, const std::string& script);

@@ -105,9 +105,7 @@ TEST_F(Checkpoint, WhoseHeaderLiesIsRefused) {
 }
 
 TEST_F(Checkpoint, OfOtherDataIsMisuse) {
-  const Ended ended = resumed_from(with("training_samples", 81));
-  EXPECT_EQ(ended.code, 2);
-  EXPECT_NE(ended.error.find("was trained on 81 samples, --data holds 80"), std::string::npos) << ended.error;
+  expect_misuse(resumed_from(with("training_samples", 81)), {"was trained on 81 samples, --data holds 80"});
 }
 
 }  // namespace

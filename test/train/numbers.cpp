@@ -24,11 +24,7 @@ TEST_F(TrainingOptions, WithoutEffectAreRefused) {
       {"--steps 2 --steps 3", "--steps is given twice"},
       {"--stepz 3", "option of `syncopate-train` '--stepz' is unknown; did you mean '--steps'?"},
   };
-  for (const auto& [words, says] : wrong) {
-    const Ended ended = train(1, "--model linear " + words);
-    EXPECT_EQ(ended.code, 2) << words;
-    EXPECT_NE(ended.error.find(says), std::string::npos) << words << ": " << ended.error;
-  }
+  for (const auto& [words, says] : wrong) expect_misuse(train(1, "--model linear " + words), {says});
 }
 
 TEST_F(TrainingOptions, OfTheLargestNumberOfStepsTrain) {

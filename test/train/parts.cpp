@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "recipe/part.hpp"
+#include "thrown.hpp"
 
 namespace syncopate::test {
 namespace {
@@ -90,12 +91,8 @@ TEST(Parts, NameThemselvesInAMisuse) {
   train::Options options;
   options.recipe_file = "r.json";
   options.recipe = std::make_shared<const Recipe>(parse_recipe(kTwo, "r.json"));
-  try {
-    train::in_part(train::parts_of(options)[1], [] { throw Misuse("no"); });
-    FAIL();
-  } catch (const Misuse& misuse) {
-    EXPECT_STREQ(misuse.what(), "r.json, part 2: no");
-  }
+  const train::Part second = train::parts_of(options)[1];
+  EXPECT_EQ(thrown<Misuse>([&] { train::in_part(second, [] { throw Misuse("no"); }); }), "r.json, part 2: no");
 }
 
 }  // namespace
