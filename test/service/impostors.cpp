@@ -81,7 +81,7 @@ TEST(Impostors, ThatSendNothingAreGivenUpInTime) {
 
 TEST(Servers, ThatSendMalformedFramesAreCutOffByName) {
   for (const std::string& bytes : {std::string(8, '\0'), frame_of(FrameKind::message, "early"),
-                                   greeting() + std::string("\xff\xff\xff\xff\2\0\0\0", 8)}) {
+                                   settings() + std::string("\xff\xff\xff\xff\2\0\0\0", 8)}) {
     const Impostor impostor([&](const sockets::Descriptor& listener) {
       RawEnd end = RawEnd::answering(listener, hello(), kRight);
       EXPECT_TRUE(end.is_in());
@@ -90,7 +90,7 @@ TEST(Servers, ThatSendMalformedFramesAreCutOffByName) {
     });
     Record record;
     EndOptions options = end_named("worker 0");
-    options.silence = 500ms;  // the impostor does not answer a farewell
+    options.silence = 500ms;  // the impostor does not answer a close frame
     const auto stream = dial(impostor.address(), options, record.events());
     EXPECT_EQ(text_of(stream->peer()), "server 0");
     EXPECT_EQ(record.await_failure(), "Corrupt");

@@ -23,8 +23,8 @@ inline std::string frame_of(FrameKind kind, const std::string& payload) {
   const FrameHeader header = encode({kind, payload.size()});
   return std::string(reinterpret_cast<const char*>(header.data()), header.size()) + payload;
 }
-inline std::string greeting(std::uint32_t silence_ms = 20'000) {
-  return frame_of(FrameKind::greeting, std::string(reinterpret_cast<const char*>(&silence_ms), sizeof silence_ms));
+inline std::string settings(std::uint32_t silence_ms = 20'000) {
+  return frame_of(FrameKind::settings, std::string(reinterpret_cast<const char*>(&silence_ms), sizeof silence_ms));
 }
 
 /// Each function returns when its work is done: the state of the end is certain.

@@ -74,10 +74,10 @@ class Garbage : public testing::TestWithParam<std::pair<const char*, std::string
 
 TEST_P(Garbage, CutsAMemberOffByName) {
   EndOptions options = end_named("server 0");
-  options.silence = 500ms;  // the member does not answer a farewell
+  options.silence = 500ms;  // the member does not answer a close frame
   Server server({"127.0.0.1:0"}, options);
   RawEnd member = RawEnd::member(server.address());
-  member.write(greeting() + frame_of(FrameKind::message, "good"));
+  member.write(settings() + frame_of(FrameKind::message, "good"));
   EXPECT_EQ(server.record().await_messages(1).at(0), "good");
   member.write(GetParam().second);
   EXPECT_EQ(server.record().await_failure(), "Corrupt") << server.record().await_ending().reason;
@@ -103,13 +103,13 @@ INSTANTIATE_TEST_SUITE_P(Of, Garbage,
                                          std::pair("a_heartbeat_with_text", header(4, 3) + "text"),
                                          std::pair("a_byte_too_much", header(kMostHeadBytes + kMostBodyBytes + 1, 2)),
                                          std::pair("four_gigabytes", header(0xffffffff, 2)),
-                                         std::pair("a_long_farewell", header(kMostTextBytes + 1, 4)),
+                                         std::pair("a_long_close", header(kMostTextBytes + 1, 4)),
                                          std::pair("reserved_bytes", header(1, 2, 1) + "x"),
-                                         std::pair("a_second_greeting", greeting())),
+                                         std::pair("settings_twice", settings())),
                          [](const auto& sent) { return sent.param.first; });
 
-TEST(Members, ThatDoNotGreetAreCutOff) {
-  for (const std::string& first : {frame_of(FrameKind::message, "early"), greeting(99)}) {
+TEST(Members, ThatDoNotBeginWithTheirSettingsAreCutOff) {
+  for (const std::string& first : {frame_of(FrameKind::message, "early"), settings(99)}) {
     EndOptions options = end_named("server 0");
     options.silence = 500ms;
     Server server({"127.0.0.1:0"}, options);
@@ -120,17 +120,17 @@ TEST(Members, ThatDoNotGreetAreCutOff) {
   }
 }
 
-TEST(Members, ThatLeaveWithoutAFarewellOrFallSilentAreLost) {
+TEST(Members, ThatLeaveWithoutACloseFrameOrFallSilentAreLost) {
   EndOptions impatient = end_named("server 0");
   impatient.silence = 1s;
   Server server({"127.0.0.1:0"}, impatient);
   {
     RawEnd leaver = RawEnd::member(server.address());
-    leaver.write(greeting());
+    leaver.write(settings());
   }
   EXPECT_EQ(server.record(0).await_failure(), "PeerLost");
   RawEnd silent = RawEnd::member(server.address(), 1);
-  silent.write(greeting());
+  silent.write(settings());
   EXPECT_EQ(server.record(1).await_failure(), "PeerLost");
   EXPECT_NE(server.record(1).await_ending().reason.find("silent for 1000 ms"), std::string::npos);
 }
@@ -142,7 +142,7 @@ TEST(Members, ThatSendSlowlyAreNotLost) {
   Server server({"127.0.0.1:0"}, impatient);
   RawEnd member = RawEnd::member(server.address());
   const std::string message = frame_of(FrameKind::message, std::string(1000, 'x'));
-  member.write(greeting(2000) + message.substr(0, 10));
+  member.write(settings(2000) + message.substr(0, 10));
   for (std::size_t at = 10; at < message.size(); at += 40) {
     ::poll(nullptr, 0, 100);  // the member's pace: 25 pauses, together longer than the silence
     member.write(message.substr(at, 40));
@@ -158,7 +158,7 @@ TEST(Members, ThatSendMoreThanIsReadFillNoMemory) {
         at_last(), [](bool open) { return open; }, [](bool) {});
   });
   RawEnd member = RawEnd::member(server.address());
-  std::size_t written = member.write(greeting());
+  std::size_t written = member.write(settings());
   const std::string message = frame_of(FrameKind::message, std::string(kMostBodyBytes, 'x'));
   for (std::size_t last = 1; last > 0 && written < std::size_t{256} << 20; written += last)
     last = member.write(message);
@@ -166,10 +166,10 @@ TEST(Members, ThatSendMoreThanIsReadFillNoMemory) {
   is_open.change([](bool& open) { open = true; });
 }
 
-TEST(Members, AFarewellOfBytesIsShownAsText) {
+TEST(Members, ACloseFrameOfBytesIsShownAsText) {
   Server server;
   RawEnd member = RawEnd::member(server.address());
-  member.write(greeting() + frame_of(FrameKind::farewell, "\x1b[31mred\n" + std::string(kMostTextBytes - 9, 'x')));
+  member.write(settings() + frame_of(FrameKind::close, "\x1b[31mred\n" + std::string(kMostTextBytes - 9, 'x')));
   EXPECT_EQ(server.record().await_failure(), "RemoteFailure");
   EXPECT_NE(server.record().await_ending().reason.find("?[31mred?xxx"), std::string::npos);
 }

@@ -90,8 +90,8 @@ void Connection::open(base::Time now, bool is_offered, const Taker& taker) {
     const base::Lock lock(mutex_);
     std::array<std::byte, sizeof(std::uint32_t)> silence{};
     base::put(silence, 0, static_cast<std::uint32_t>(shared_.silence / std::chrono::milliseconds(1)));
-    push(FrameKind::greeting, silence);
-    is_offered_ = is_offered;
+    push(FrameKind::settings, silence);
+    if (is_offered) owner_ = Owner::offered;
   }
   StreamEvents events;
   std::string refusal;
@@ -104,21 +104,28 @@ void Connection::open(base::Time now, bool is_offered, const Taker& taker) {
     // The program may end the stream before `taker` has returned: then no callback may come.
     const base::Lock callbacks(callback_mutex_);
     const base::Lock lock(mutex_);
-    if (!is_given_up_) events_ = std::move(events);
-    if (refusal.empty() && is_offered_ && is_given_up_) refusal = "it was refused";
-    if (!refusal.empty() && !farewell_) queue_farewell(refusal);
-    is_offered_ = false;
+    if (owner_ != Owner::gave_up) events_ = std::move(events);
+    if (refusal.empty() && is_offered && owner_ == Owner::gave_up) refusal = "it was refused";
+    if (!refusal.empty()) begin_close(refusal);
+    if (owner_ == Owner::offered) owner_ = Owner::holds;
   }
   advance();
 }
 
-void Connection::queue_farewell(std::string_view text) {
+void Connection::go_on(Sending to) { sending_ = std::max(sending_, to); }
+
+void Connection::go_on(Receiving to) { receiving_ = std::max(receiving_, to); }
+
+/// Instead of the queue. Does nothing if this end has closed.
+void Connection::begin_close(std::string_view text) {
+  if (close_text_) return;
   drop_queue();
-  farewell_ = text;
+  close_text_ = text;
+  go_on(Sending::closing);
 }
 
 std::size_t Connection::advance() {
-  if (is_over_) return 0;
+  if (is_over()) return 0;
   const std::size_t bytes = pull();
   {
     const base::Lock lock(mutex_);
@@ -131,25 +138,26 @@ std::size_t Connection::advance() {
 
 std::uint32_t Connection::wanted() {
   const base::Lock lock(mutex_);
-  return is_blocked_ && !is_sealed_ ? EPOLLIN | EPOLLOUT : EPOLLIN;
+  return is_blocked_ && sending_ != Sending::broken ? EPOLLIN | EPOLLOUT : EPOLLIN;
 }
 
 void Connection::tick(base::Time now) {
-  if (now < next_tick_ || is_over_) return;
+  if (now < next_tick_ || is_over()) return;
   next_tick_ = now + tick_;
   pull();  // the kernel announces the bytes of an incomplete message late
-  if (is_over_) return;
+  if (is_over()) return;
   quiet_ticks_ = std::exchange(has_read_, false) ? 0 : quiet_ticks_ + 1;
-  if (quiet_ticks_ >= kTicks && !has_ended_) {
-    report({ErrorKind::peer_lost, fmt::format("{} is lost: it was silent for {} ms", other_end(),
-                                              kTicks * tick_ / std::chrono::milliseconds(1))});
+  if (quiet_ticks_ >= kTicks && !has_reported()) {
+    report(Receiving::failed, {ErrorKind::peer_lost, fmt::format("{} is lost: it was silent for {} ms", other_end(),
+                                                                 kTicks * tick_ / std::chrono::milliseconds(1))});
     return cut();
   }
-  bool is_ending = has_ended_;
+  bool is_ending = has_reported();
   {
     const base::Lock lock(mutex_);
-    is_ending = is_ending || is_given_up_;
-    if (!std::exchange(has_written_, false) && leaving_.empty() && !is_farewell_queued_) push(FrameKind::heartbeat, {});
+    is_ending = is_ending || owner_ == Owner::gave_up;
+    if (!std::exchange(has_written_, false) && leaving_.empty() && sending_ < Sending::closed)
+      push(FrameKind::heartbeat, {});
     write_next();
   }
   release_written();
@@ -157,14 +165,16 @@ void Connection::tick(base::Time now) {
   settle();
 }
 
-/// Over: this end's farewell has left and the other end's has come; or the program has given up an open stream.
+/// Over: this end's close frame has left and the other end's has come; or the program has given up an open stream.
 void Connection::settle() {
-  if (is_over_) return;
+  if (is_over()) return;
   bool is_done = false;
   {
     const base::Lock lock(mutex_);
-    const bool is_written = is_sealed_ || (is_farewell_queued_ && leaving_.empty());
-    is_done = (has_farewell_ && is_written) || (is_given_up_ && !farewell_) || (has_ended_ && is_sealed_);
+    const bool is_broken = sending_ == Sending::broken;
+    const bool is_written = is_broken || (sending_ == Sending::closed && leaving_.empty());
+    is_done = (receiving_ == Receiving::closed && is_written) || (owner_ == Owner::gave_up && !close_text_) ||
+              (has_reported() && is_broken);
   }
   if (is_done) cut();
 }
@@ -173,21 +183,21 @@ void Connection::abandon(const Ending& ending) {
   bool is_closed = false;
   {
     const base::Lock lock(mutex_);
-    is_closed = farewell_.has_value() && !is_sealed_;
-    is_given_up_ = true;
+    is_closed = sending_ == Sending::closing || sending_ == Sending::closed;
+    owner_ = Owner::gave_up;
   }
-  if (is_closed && !has_farewell_) return;
-  report(ending);
+  if (is_closed && receiving_ != Receiving::closed) return;
+  report(Receiving::failed, ending);
   cut();
 }
 
 void Connection::cut() {
-  report({ErrorKind::peer_lost, fmt::format("{} was cut off", other_end())});
-  is_over_ = true;
+  report(Receiving::failed, {ErrorKind::peer_lost, fmt::format("{} was cut off", other_end())});
+  go_on(Receiving::over);
   Outbox waiting;  // destroyed without the lock
   std::deque<OutgoingFrame> leaving;
   const base::Lock lock(mutex_);
-  is_sealed_ = true;
+  go_on(Sending::broken);
   std::swap(waiting, waiting_);
   leaving.swap(leaving_);
 }
@@ -201,19 +211,22 @@ void Connection::close_channel() {
 void Connection::fail(ErrorKind kind, const std::string& what) {
   {
     const base::Lock lock(mutex_);
-    if (!farewell_) queue_farewell(what);
+    begin_close(what);
   }
-  report({kind, fmt::format("{}: {}", other_end(), what)});
+  report(Receiving::failed, {kind, fmt::format("{}: {}", other_end(), what)});
 }
 
-/// The other end's bytes have ended without a farewell.
+/// The other end's bytes have ended without a close frame.
 void Connection::lose(const Moved& moved) {
-  report({ErrorKind::peer_lost, fmt::format("the connection to {} broke: {}", other_end(), socket::reason_of(moved))});
+  report(Receiving::failed,
+         {ErrorKind::peer_lost, fmt::format("the connection to {} broke: {}", other_end(), socket::reason_of(moved))});
   cut();
 }
 
-void Connection::report(Ending ending) {
-  if (std::exchange(has_ended_, true)) return;
+/// The first reason counts.
+void Connection::report(Receiving as, Ending ending) {
+  if (has_reported()) return;
+  go_on(as);
   const base::Lock lock(callback_mutex_);
   const auto ended = std::exchange(events_, {}).ended;
   if (ended && !is_muted_) ended(ending);
@@ -223,8 +236,7 @@ void Connection::report(Ending ending) {
 void Connection::end() {
   {
     const base::Lock lock(mutex_);
-    is_given_up_ = true;
-    if (is_offered_) return;  // `open` sends the refusal
+    if (std::exchange(owner_, Owner::gave_up) == Owner::offered) return;  // `open` sends the refusal
   }
   if (shared_.work->is_own_thread()) {
     is_muted_ = true;  // a callback, perhaps of this stream, may be running on this thread

@@ -23,9 +23,9 @@ namespace syncopate::server::streams {
 /// Any thread sends and closes. The thread that runs the loop reads, keeps time and ends it. A small message is written
 /// by the thread that sends it, if nothing waits before it; all others by the loop.
 ///
-/// An end closes by a farewell after its queue; the other end answers with a farewell of its own and nothing else. The
-/// stream is over at an end that has read and written a farewell, so that no end that reads late loses bytes by a reset
-/// of the connection.
+/// An end closes by a close frame after its queue; the other end answers with a close frame of its own and nothing
+/// else. The stream is over at an end that has read and written a close frame, so that no end that reads late loses
+/// bytes by a reset of the connection. The states of sending and receiving only move forward.
 ///
 /// Silence: time is counted in ticks, kTicks per silence. An end that has written nothing since the last tick sends a
 /// heartbeat. An end that read nothing for kTicks ticks has lost the other. Time in which this process was stopped
@@ -52,7 +52,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   // The loop.
   using Taker = std::function<StreamEvents(std::unique_ptr<Stream>)>;
-  /// Sends the greeting. `taker` receives the stream, and returns its callbacks. `is_offered`: the other end has
+  /// Sends the settings. `taker` receives the stream, and returns its callbacks. `is_offered`: the other end has
   /// dialled, and `taker` refuses it if it destroys the stream. If it refuses or throws, the other end receives the
   /// reason.
   void open(base::Time now, bool is_offered, const Taker& taker);
@@ -64,7 +64,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void abandon(const Ending& ending);
   [[nodiscard]] base::Time next_tick() const noexcept { return next_tick_; }
   /// Nothing more will happen; `close_channel` may be called.
-  [[nodiscard]] bool is_over() const noexcept { return is_over_; }
+  [[nodiscard]] bool is_over() const noexcept { return receiving_ == Receiving::over; }
   /// The events to wait for.
   [[nodiscard]] std::uint32_t wanted();
   [[nodiscard]] const transport::socket::Descriptor& socket() const noexcept SYNCOPATE_UNCHECKED {
@@ -76,12 +76,34 @@ class Connection final : public std::enable_shared_from_this<Connection> {
  private:
   static constexpr int kTicks = 5;
 
+  enum class Sending : std::uint8_t {
+    open,
+    closing,  ///< the queue leaves, and no message is added; `close_text_` is set
+    closed,   ///< the close frame is in `leaving_`, or has left
+    broken    ///< nothing is written any more
+  };
+  enum class Receiving : std::uint8_t {
+    settings,  ///< the other end's first frame is to come
+    open,
+    failed,  ///< the program has the reason; further bytes are dropped, and the other end's end is awaited
+    closed,  ///< the other end's close frame has come, and the program has the reason
+    over     ///< nothing more happens
+  };
+  enum class Owner : std::uint8_t {
+    offered,  ///< `open` runs
+    holds,
+    gave_up  ///< `end` was called
+  };
+  void go_on(Sending to) SYNCOPATE_REQUIRES(mutex_);
+  void go_on(Receiving to);
+  [[nodiscard]] bool has_reported() const noexcept { return receiving_ >= Receiving::failed; }
+
   // Sending.
   void write_next() SYNCOPATE_REQUIRES(mutex_);
   void refill() SYNCOPATE_REQUIRES(mutex_);
   void wrote(std::size_t bytes) SYNCOPATE_REQUIRES(mutex_);
   void push(FrameKind kind, base::ConstBytes payload) SYNCOPATE_REQUIRES(mutex_);
-  void queue_farewell(std::string_view text) SYNCOPATE_REQUIRES(mutex_);
+  void begin_close(std::string_view text) SYNCOPATE_REQUIRES(mutex_);
   void drop_queue() SYNCOPATE_REQUIRES(mutex_);
   void release_written();
   // Reading.
@@ -91,14 +113,14 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void take_from_tail();
   void start_frame();
   void finish_frame();
-  void take_greeting();
-  void take_farewell();
+  void read_settings();
+  void read_close();
   void deliver(Payload message);
   void announce();
   // Ending.
   void fail(ErrorKind kind, const std::string& what);
   void lose(const transport::socket::Moved& moved);
-  void report(Ending ending);
+  void report(Receiving as, Ending ending);
   void settle();
 
   const Identity peer_;
@@ -114,13 +136,11 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::size_t leaving_bytes_ SYNCOPATE_GUARDED_BY(mutex_) = 0;
   std::size_t front_sent_ SYNCOPATE_GUARDED_BY(mutex_) = 0;    ///< bytes of the first of `leaving_` that have left
   std::vector<Payload> written_ SYNCOPATE_GUARDED_BY(mutex_);  ///< written or dropped: to be released without the lock
-  std::optional<std::string> farewell_ SYNCOPATE_GUARDED_BY(mutex_);  ///< text of this end's
-  bool is_farewell_queued_ SYNCOPATE_GUARDED_BY(mutex_) = false;
-  bool is_blocked_ SYNCOPATE_GUARDED_BY(mutex_) = false;   ///< the kernel takes no more for now
-  bool is_sealed_ SYNCOPATE_GUARDED_BY(mutex_) = false;    ///< nothing is written any more
-  bool has_written_ SYNCOPATE_GUARDED_BY(mutex_) = true;   ///< since the last tick
-  bool is_offered_ SYNCOPATE_GUARDED_BY(mutex_) = false;   ///< `open` runs
-  bool is_given_up_ SYNCOPATE_GUARDED_BY(mutex_) = false;  ///< `end` was called
+  Sending sending_ SYNCOPATE_GUARDED_BY(mutex_) = Sending::open;
+  std::optional<std::string> close_text_ SYNCOPATE_GUARDED_BY(mutex_);  ///< of this end
+  Owner owner_ SYNCOPATE_GUARDED_BY(mutex_) = Owner::holds;
+  bool is_blocked_ SYNCOPATE_GUARDED_BY(mutex_) = false;  ///< the kernel takes no more for now
+  bool has_written_ SYNCOPATE_GUARDED_BY(mutex_) = true;  ///< since the last tick
 
   base::Mutex callback_mutex_;  ///< held during a callback
   StreamEvents events_ SYNCOPATE_GUARDED_BY(callback_mutex_);
@@ -138,13 +158,11 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::size_t tail_begin_ = 0, tail_end_ = 0;
   base::Duration tick_{};
   base::Time next_tick_ = base::kNever;
-  bool has_greeting_ = false, has_read_ = false;
-  int quiet_ticks_ = 0;        ///< without bytes of the other end
-  int ending_ticks_ = 0;       ///< since the stream ended, or was closed and given up
-  bool is_muted_ = false;      ///< the program has given up the stream on this thread
-  bool has_ended_ = false;     ///< `ended` was called
-  bool has_farewell_ = false;  ///< the other end's was read
-  bool is_over_ = false;
+  Receiving receiving_ = Receiving::settings;
+  bool has_read_ = false;  ///< since the last tick
+  int quiet_ticks_ = 0;    ///< without bytes of the other end
+  int ending_ticks_ = 0;   ///< since the stream ended, or was closed and given up
+  bool is_muted_ = false;  ///< the program has given up the stream on this thread
 };
 
 }  // namespace syncopate::server::streams

@@ -35,7 +35,7 @@ Moved Connection::read_once() {
 std::size_t Connection::pull() {
   const auto has_unread = [this]() SYNCOPATE_UNCHECKED { return channel_.has_unread(); };
   std::size_t bytes = 0;
-  while (!is_over_) {
+  while (!is_over()) {
     const Moved moved = read_once();
     if (moved.outcome == Moved::Outcome::closed) {
       lose(moved);
@@ -51,7 +51,7 @@ std::size_t Connection::pull() {
     } catch (const std::exception& error) {  // no memory for the message
       fail(ErrorKind::system_failure, error.what());
     }
-    if (has_farewell_) return bytes;
+    if (receiving_ == Receiving::closed) return bytes;
     if (!moved.more || (bytes >= kBytesPerTurn && !has_unread())) break;
   }
   announce();
@@ -60,7 +60,7 @@ std::size_t Connection::pull() {
 
 /// After a failure the bytes of the other end are dropped: only its end is awaited.
 void Connection::absorb(std::size_t bytes) {
-  if (has_ended_) {
+  if (has_reported()) {
     payload_.reset();
     return;
   }
@@ -79,7 +79,7 @@ void Connection::absorb(std::size_t bytes) {
 }
 
 void Connection::take_from_tail() {
-  while (tail_begin_ < tail_end_ && !has_ended_) {
+  while (tail_begin_ < tail_end_ && !has_reported()) {
     const std::size_t left = tail_end_ - tail_begin_;
     if (!payload_) {
       const std::size_t used = std::min(left, kFrameHeaderBytes - header_have_);
@@ -100,8 +100,9 @@ void Connection::take_from_tail() {
 
 void Connection::start_frame() {
   frame_ = decode(header_);
-  if ((frame_.kind == FrameKind::greeting) == has_greeting_)
-    throw Corrupt(has_greeting_ ? "sent a second greeting" : "did not begin with a greeting");
+  const bool is_first = receiving_ == Receiving::settings;
+  if ((frame_.kind == FrameKind::settings) != is_first)
+    throw Corrupt(is_first ? "did not begin with its settings" : "sent a second settings frame");
   header_have_ = 0;
   payload_have_ = 0;
   payload_ = shared_.buffers->take(std::max<std::size_t>(frame_.bytes, 1));
@@ -110,43 +111,43 @@ void Connection::start_frame() {
 void Connection::finish_frame() {
   Payload payload{payload_, {payload_.get(), frame_.bytes}};
   switch (frame_.kind) {
-    case FrameKind::greeting:
-      take_greeting();
+    case FrameKind::settings:
+      read_settings();
       break;
     case FrameKind::message:
       payload_.reset();
       return deliver(std::move(payload));
     case FrameKind::heartbeat:
       break;
-    case FrameKind::farewell:
-      take_farewell();
+    case FrameKind::close:
+      read_close();
       break;
   }
   payload_.reset();
 }
 
-void Connection::take_greeting() {
+void Connection::read_settings() {
   const auto silence = std::chrono::milliseconds(base::get<std::uint32_t>({payload_.get(), frame_.bytes}, 0));
   if (silence < std::chrono::milliseconds(100)) throw Corrupt("sent a silence of less than 100 ms");
-  has_greeting_ = true;
+  go_on(Receiving::open);
   tick_ = std::min<base::Duration>(silence, shared_.silence) / kTicks;
   next_tick_ = std::min(next_tick_, next_tick_ - shared_.silence / kTicks + tick_);
 }
 
-void Connection::take_farewell() {
+void Connection::read_close() {
   const std::string error = readable({payload_.get(), frame_.bytes});
   bool is_mine = false;
   {
     const base::Lock lock(mutex_);
-    is_mine = farewell_.has_value();
-    if (!is_mine) queue_farewell("");
+    is_mine = close_text_.has_value();
+    begin_close("");
   }
-  has_farewell_ = true;
   if (!error.empty())
-    return report({ErrorKind::remote_failure, fmt::format("{} closed the stream: {}", other_end(), error)});
-  report({{},
-          is_mine ? fmt::format("this end closed the stream with {}", other_end())
-                  : fmt::format("{} closed the stream", other_end())});
+    return report(Receiving::closed,
+                  {ErrorKind::remote_failure, fmt::format("{} closed the stream: {}", other_end(), error)});
+  report(Receiving::closed, {{},
+                             is_mine ? fmt::format("this end closed the stream with {}", other_end())
+                                     : fmt::format("{} closed the stream", other_end())});
 }
 
 void Connection::deliver(Payload message) {
@@ -162,7 +163,7 @@ void Connection::deliver(Payload message) {
 
 /// A whole message, or a part of a large one, wakes the loop once.
 void Connection::announce() {
-  const std::size_t rest = payload_ && !has_ended_ ? frame_.bytes - payload_have_ : 1;
+  const std::size_t rest = payload_ && !has_reported() ? frame_.bytes - payload_have_ : 1;
   const auto announce = [&]() SYNCOPATE_UNCHECKED { channel_.announce_from(std::min(rest, kMostUnannounced)); };
   announce();
 }

@@ -32,12 +32,12 @@ void Connection::send(std::uint64_t priority, OutgoingFrame frame) {
   bool is_left = false;
   {
     const base::Lock lock(mutex_);
-    if (farewell_ || is_sealed_) return;
+    if (sending_ != Sending::open) return;
     const bool is_first = leaving_.empty() && waiting_.empty();
     const bool is_small = frame.bytes() <= kDirectBytes;
     waiting_.push(priority, std::move(frame));
-    if (is_first && is_small && !is_blocked_ && !is_offered_) write_next();
-    is_left = is_first && (!leaving_.empty() || !waiting_.empty() || is_sealed_);
+    if (is_first && is_small && !is_blocked_ && owner_ != Owner::offered) write_next();
+    is_left = is_first && (!leaving_.empty() || !waiting_.empty() || sending_ == Sending::broken);
   }
   release_written();
   if (is_left) shared_.work->add(shared_from_this());
@@ -46,20 +46,21 @@ void Connection::send(std::uint64_t priority, OutgoingFrame frame) {
 void Connection::close(std::string_view error) {
   {
     const base::Lock lock(mutex_);
-    if (farewell_ || is_sealed_) return;
+    if (sending_ != Sending::open) return;
     if (!error.empty()) drop_queue();
-    farewell_ = error;
+    close_text_ = error;
+    go_on(Sending::closing);
   }
   shared_.work->add(shared_from_this());
 }
 
-/// A frame that has begun to leave stays, because its rest must follow; so does the greeting.
+/// A frame that has begun to leave stays, because its rest must follow; so do the settings.
 void Connection::drop_queue() {
   while (!waiting_.empty()) written_.push_back(waiting_.pop().body);
-  const auto is_greeting = [](const OutgoingFrame& frame) {
-    return frame.front[kFrameKindAt] == static_cast<std::byte>(FrameKind::greeting);
+  const auto has_settings = [](const OutgoingFrame& frame) {
+    return frame.front[kFrameKindAt] == static_cast<std::byte>(FrameKind::settings);
   };
-  const bool keeps_first = !leaving_.empty() && (front_sent_ > 0 || is_greeting(leaving_.front()));
+  const bool keeps_first = !leaving_.empty() && (front_sent_ > 0 || has_settings(leaving_.front()));
   while (leaving_.size() > (keeps_first ? 1 : 0)) {
     leaving_bytes_ -= leaving_.back().bytes();
     written_.push_back(std::move(leaving_.back().body));
@@ -80,15 +81,15 @@ void Connection::refill() {
     leaving_.push_back(waiting_.pop());
     leaving_bytes_ += leaving_.back().bytes();
   }
-  if (!waiting_.empty() || !farewell_ || is_farewell_queued_) return;
-  is_farewell_queued_ = true;
-  push(FrameKind::farewell, std::as_bytes(std::span(*farewell_).first(std::min(farewell_->size(), kMostTextBytes))));
+  if (!waiting_.empty() || sending_ != Sending::closing) return;
+  go_on(Sending::closed);
+  push(FrameKind::close, std::as_bytes(std::span(*close_text_).first(std::min(close_text_->size(), kMostTextBytes))));
 }
 
 void Connection::write_next() {
   is_blocked_ = false;
   std::vector<iovec> pieces;
-  while (!is_sealed_ && !is_blocked_) {
+  while (sending_ != Sending::broken && !is_blocked_) {
     refill();
     if (leaving_.empty()) return;
     pieces.clear();
@@ -99,7 +100,7 @@ void Connection::write_next() {
     }
     const Moved moved = channel_.write(pieces);
     if (moved.outcome == Moved::Outcome::closed) {
-      is_sealed_ = true;  // the reason is found by reading, which comes to the other end's farewell first
+      go_on(Sending::broken);  // the reason is found by reading, which comes to the other end's close frame first
       return;
     }
     wrote(moved.bytes);

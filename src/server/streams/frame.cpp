@@ -15,13 +15,13 @@ struct Limits {
 
 Limits limits_of(FrameKind kind) {
   switch (kind) {
-    case FrameKind::greeting:
+    case FrameKind::settings:
       return {sizeof(std::uint32_t), sizeof(std::uint32_t)};
     case FrameKind::message:
       return {1, kMostHeadBytes + kMostBodyBytes};
     case FrameKind::heartbeat:
       return {0, 0};
-    case FrameKind::farewell:
+    case FrameKind::close:
       return {0, kMostTextBytes};
   }
   throw Corrupt(fmt::format("sent a frame of the unknown kind {}", static_cast<int>(kind)));

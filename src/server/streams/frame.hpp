@@ -1,4 +1,5 @@
-// Frame: the unit of a stream's bytes: a header of eight bytes, then a message, a farewell, a greeting, or nothing.
+// Frame: the unit of a stream's bytes: a header of eight bytes, then a message, settings, the text of a close, or
+// nothing.
 #pragma once
 
 #include <array>
@@ -12,15 +13,15 @@
 
 namespace syncopate::server::streams {
 
-/// `greeting`: the first frame of each end, and no other: a u32 of milliseconds, the end's silence. `farewell`: the
-/// last one: the text of an error, or nothing.
-enum class FrameKind : std::uint8_t { greeting = 1, message = 2, heartbeat = 3, farewell = 4 };
+/// `settings`: the first frame of each end, and no other: a u32 of milliseconds, the end's silence. `close`: the last
+/// one: the text of an error, or nothing.
+enum class FrameKind : std::uint8_t { settings = 1, message = 2, heartbeat = 3, close = 4 };
 
 // Layout, little-endian: 0 u32 bytes that follow the header, 4 u8 kind, 5 three bytes 0.
 inline constexpr std::size_t kFrameHeaderBytes = 8, kFrameKindAt = 4;
 using FrameHeader = std::array<std::byte, kFrameHeaderBytes>;
 
-/// Limit of a farewell's text.
+/// Limit of a close frame's text.
 inline constexpr std::size_t kMostTextBytes = 1000;
 
 struct FrameShape {

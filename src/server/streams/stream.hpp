@@ -35,7 +35,7 @@ struct Identity {
 /// "worker 3", "server 0", "observer".
 [[nodiscard]] std::string text_of(const Identity& identity);
 
-/// How a stream ended. PeerLost: the other end died, fell silent, was cut off, or left without a farewell (the last
+/// How a stream ended. PeerLost: the other end died, fell silent, was cut off, or left without a close frame (the last
 /// frame of an orderly end, frame.hpp). RemoteFailure: it closed the stream with an error. Corrupt: it sent bytes that
 /// are not a message. Another kind: `received` threw it.
 struct Ending {
