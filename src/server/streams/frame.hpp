@@ -1,5 +1,4 @@
-// Frame: the unit of a stream's bytes: a header of eight bytes, then a message, settings, the text of a close, or
-// nothing.
+// Frame: the unit of a stream's bytes: a header of eight bytes, then a message, settings, a text, or nothing.
 #pragma once
 
 #include <array>
