@@ -33,8 +33,8 @@ TEST(AServerBlock, TakesRateAndAverageOfThoseThatMissedNoStep) {
   const std::vector<float> zero(4), gradient{1, 2, 3, 4};
   block.initialise(std::as_bytes(std::span(zero)), 0);
   const Payload update{nullptr, std::as_bytes(std::span(gradient))};
-  block.take(0, Push{.last = 1, .rate = 0.5, .answer = {.least = 1}, .update = update});
-  block.take(1, Push{.last = 1, .rate = kMissed, .answer = {.least = 1}});
+  block.receive(0, Push{.last = 1, .rate = 0.5, .answer = {.least = 1}, .update = update});
+  block.receive(1, Push{.last = 1, .rate = kMissed, .answer = {.least = 1}});
   EXPECT_EQ(block.least(), 1);
   EXPECT_EQ(block.values()[0], -0.5F) << "the average is of one";
 }
@@ -48,7 +48,7 @@ TEST(AServerBlock, DecidesByNoPaceOfTheProcessBefore) {
   block.initialise(std::as_bytes(std::span(zero)), 0);
   const auto step = [&](std::size_t worker, Clock number, double begin_s, double end_s) {
     static_cast<void>(block.answer(worker, begin_s));
-    block.take(worker, Push{.first = number, .last = number + 1, .rate = 0.5}, end_s);
+    block.receive(worker, Push{.first = number, .last = number + 1, .rate = 0.5}, end_s);
   };
   step(0, 0, 0, 1);
   step(1, 0, 0, 4);
@@ -56,7 +56,7 @@ TEST(AServerBlock, DecidesByNoPaceOfTheProcessBefore) {
   ASSERT_EQ(block.answer(0, 5).step, 4) << "worker 1 is expected at 8 s";
   block.join(1, 0, 2);
   EXPECT_EQ(block.answer(0, 5).step, 0) << "the pace of the new process is unknown";
-  block.take(1, Push{.first = 1, .last = 2, .rate = 0.5}, 20);
+  block.receive(1, Push{.first = 1, .last = 2, .rate = 0.5}, 20);
   step(0, 2, 20, 21);
   EXPECT_EQ(block.answer(0, 21).step, 0) << "its pace is known from its second push on";
 }
@@ -70,13 +70,13 @@ TEST(AServerBlock, HoldsNoUpdateOfAStepThatEndedWithoutItsWorker) {
   block.initialise(std::as_bytes(std::span(zero)), 0);
   const Payload update{nullptr, std::as_bytes(std::span(gradient))};
   block.leave(1);
-  block.take(0, Push{.last = 1, .rate = 0.5, .answer = {.least = 1}, .update = update});
+  block.receive(0, Push{.last = 1, .rate = 0.5, .answer = {.least = 1}, .update = update});
   block.come_back(1);
   ASSERT_EQ(block.least(), 1);
   const std::size_t bytes = block.image().bytes.size();
-  block.take(1, Push{.last = 1, .rate = 0.5, .answer = {.least = 1}, .update = update});
+  block.receive(1, Push{.last = 1, .rate = 0.5, .answer = {.least = 1}, .update = update});
   EXPECT_EQ(block.image().bytes.size(), bytes) << "step 0 is complete";
-  block.take(1, Push{.first = 1, .last = 2, .rate = 0.5, .answer = {.least = 2}, .update = update});
+  block.receive(1, Push{.first = 1, .last = 2, .rate = 0.5, .answer = {.least = 2}, .update = update});
   EXPECT_GT(block.image().bytes.size(), bytes) << "step 1 is not";
   EXPECT_EQ(block.values()[0], -0.5F);
 }

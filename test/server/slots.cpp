@@ -1,7 +1,7 @@
 // Slots of workers: when a worker is given up, and when all have ended.
 #include <gtest/gtest.h>
 
-#include "server/process/newcomers.hpp"
+#include "server/process/candidates.hpp"
 #include "set_clock.hpp"
 
 namespace syncopate::server {
@@ -25,10 +25,12 @@ class Slots : public testing::Test {
  protected:
   using Workers = std::vector<std::size_t>;
 
-  std::shared_ptr<Newcomer> arrive(std::size_t worker) { return newcomers_.arrive(worker, std::make_unique<Silent>()); }
+  std::shared_ptr<Candidate> arrive(std::size_t worker) {
+    return candidates_.arrive(worker, std::make_unique<Silent>());
+  }
   /// A process of that worker takes the slot. Returns its stream's number.
-  std::uint64_t seat(const std::shared_ptr<Newcomer>& newcomer, std::uint64_t process = 1) {
-    const auto life = newcomers_.offer(newcomer, Hello{.process = process});
+  std::uint64_t seat(const std::shared_ptr<Candidate>& candidate, std::uint64_t process = 1) {
+    const auto life = candidates_.offer(candidate, Hello{.process = process});
     EXPECT_TRUE(life);
     return life.value_or(0);
   }
@@ -42,7 +44,7 @@ class Slots : public testing::Test {
 
   base::Time now_{100s};
   WorkerSlots slots_{10s, std::make_unique<test::SetClock>(now_)};
-  Newcomers newcomers_{slots_, 1h, std::make_shared<base::SteadyClock>()};
+  Candidates candidates_{slots_, 1h, std::make_shared<base::SteadyClock>()};
 };
 
 TEST_F(Slots, AWorkerThatNeverCameIsGivenUpAfterThePatience) {
@@ -58,7 +60,7 @@ TEST_F(Slots, AProcessThatIsConnectedWhenTheJobBeginsIsAwaited) {
   now_ += 1h;
   seat(arrive(0));
   EXPECT_EQ(due_after(1h), Workers{});
-  EXPECT_FALSE(newcomers_.leave(*slow)) << "it had no slot";
+  EXPECT_FALSE(candidates_.leave(*slow)) << "it had no slot";
   EXPECT_EQ(due_after(9s), Workers{});
   EXPECT_EQ(due_after(1s), Workers{1});
 }
@@ -71,7 +73,7 @@ TEST_F(Slots, AProcessThatReplacesAWorkerExtendsThePatienceOnce) {
   EXPECT_EQ(due_after(9s), Workers{});
   auto replacement = arrive(1);
   EXPECT_EQ(due_after(9s), Workers{}) << "it loads its data";
-  EXPECT_FALSE(newcomers_.leave(*replacement));
+  EXPECT_FALSE(candidates_.leave(*replacement));
   replacement = arrive(1);
   EXPECT_EQ(due_after(1s), Workers{1}) << "the others continue";
   seat(replacement, 2);

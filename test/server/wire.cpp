@@ -143,13 +143,13 @@ TEST(RecordParts, AreJoinedUpToTheBytesOfARecord) {
   };
   Record record;
   RecordReader reader(10);
-  EXPECT_FALSE(reader.take(part_of(6, false), record));
-  EXPECT_TRUE(reader.take(part_of(4, true), record));
+  EXPECT_FALSE(reader.add(part_of(6, false), record));
+  EXPECT_TRUE(reader.add(part_of(4, true), record));
   EXPECT_EQ(std::get<change::Image>(record.change).image.bytes.size(), 10U);
-  EXPECT_THROW(static_cast<void>(RecordReader(10).take(part_of(11, true), record)), Corrupt);
+  EXPECT_THROW(static_cast<void>(RecordReader(10).add(part_of(11, true), record)), Corrupt);
   RecordReader another(10);
-  EXPECT_FALSE(another.take(part_of(6, false), record));
-  EXPECT_THROW(static_cast<void>(another.take(part_of(5, true), record)), Corrupt);
+  EXPECT_FALSE(another.add(part_of(6, false), record));
+  EXPECT_THROW(static_cast<void>(another.add(part_of(5, true), record)), Corrupt);
 }
 
 TEST(AnswerPackets, AreTakenUpToTheEndOfTheBody) {
@@ -292,11 +292,11 @@ class AfterOneStep final {
     step(0);
   }
   void step(Clock first) {
-    block.take(0, Push{.first = first,
-                       .last = first + 1,
-                       .rate = 1,
-                       .answer = {.least = first + 1},
-                       .update = {nullptr, std::as_bytes(std::span(values_))}});
+    block.receive(0, Push{.first = first,
+                          .last = first + 1,
+                          .rate = 1,
+                          .answer = {.least = first + 1},
+                          .update = {nullptr, std::as_bytes(std::span(values_))}});
   }
 
  private:

@@ -42,21 +42,21 @@ streams::StreamEvents ReplicaKeeper::accept(std::unique_ptr<streams::Stream> str
 void ReplicaKeeper::receive(std::uint64_t life, Payload bytes) {
   const base::Lock lock(mutex_);
   const auto claimant = claimants_.find(life);
-  if (claimant != claimants_.end()) return take_claim(life, claimant->second, relay_message_of(std::move(bytes)));
+  if (claimant != claimants_.end()) return receive_claim(life, claimant->second, relay_message_of(std::move(bytes)));
   if (life != life_) return;
   try {
-    take_record(relay_message_of(std::move(bytes)));
+    receive_record(relay_message_of(std::move(bytes)));
   } catch (...) {
     forget();  // a replica that cannot follow its owner is useless; the next claim is answered with 0
     throw;
   }
 }
 
-void ReplicaKeeper::take_record(RelayMessage message) {
+void ReplicaKeeper::receive_record(RelayMessage message) {
   auto* const part = std::get_if<RecordPart>(&message);
   if (part == nullptr || is_due_) throw Corrupt("unexpected message from a server");
   Record record;
-  if (!reader_.take(std::move(*part), record)) return;
+  if (!reader_.add(std::move(*part), record)) return;
   has_ = tables_->apply(record);
   if (has_ == 0) return;
   is_blank_ = false;
@@ -64,7 +64,7 @@ void ReplicaKeeper::take_record(RelayMessage message) {
 }
 
 /// A process that comes back replaces its own stream. One with tables precedes an owner that never had any.
-void ReplicaKeeper::take_claim(std::uint64_t life, Claimant& claimant, const RelayMessage& message) {
+void ReplicaKeeper::receive_claim(std::uint64_t life, Claimant& claimant, const RelayMessage& message) {
   const auto* const claim = std::get_if<Claim>(&message);
   if (claim == nullptr || claimant.process != 0) throw Corrupt("unexpected message from a server");
   claimant.process = claim->process;

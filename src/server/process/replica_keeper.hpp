@@ -47,11 +47,11 @@ class ReplicaKeeper final {
     base::Time deadline{};
   };
   void receive(std::uint64_t life, Payload bytes);
-  void take_claim(std::uint64_t life, Claimant& claimant, const RelayMessage& message) SYNCOPATE_REQUIRES(mutex_);
+  void receive_claim(std::uint64_t life, Claimant& claimant, const RelayMessage& message) SYNCOPATE_REQUIRES(mutex_);
   void admit(std::uint64_t life, Claimant claimant) SYNCOPATE_REQUIRES(mutex_);
   void refuse(Claimant& claimant, const Denied& why) SYNCOPATE_REQUIRES(mutex_);
   [[nodiscard]] base::Time consider_waiting() SYNCOPATE_REQUIRES(mutex_);
-  void take_record(RelayMessage message) SYNCOPATE_REQUIRES(mutex_);
+  void receive_record(RelayMessage message) SYNCOPATE_REQUIRES(mutex_);
   void tell_kept() const SYNCOPATE_REQUIRES(mutex_);
   void hand_over();
   void forget() SYNCOPATE_REQUIRES(mutex_);

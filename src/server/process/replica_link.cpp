@@ -118,7 +118,7 @@ void ReplicaLink::receive(RecordReader& reader, Payload bytes) {
   auto* const part = std::get_if<RecordPart>(&message);
   if (part == nullptr || is_answered) throw Corrupt("unexpected message from a replica's keeper");
   Record record;
-  if (reader.take(std::move(*part), record)) static_cast<void>(tables_.apply(record));
+  if (reader.add(std::move(*part), record)) static_cast<void>(tables_.apply(record));
 }
 
 /// The keeper has answered the claim: it has what `kept` counts.

@@ -122,7 +122,7 @@ class Server::Impl {
     }
     snapshots_.emplace([this](const Snapshot& snapshot) { folder_->write(snapshot); }, options_.index, options_.log);
     tables.take_images(
-        options_.snapshot_every, [this](ServerTables::Image image) { snapshots_->take(std::move(image)); },
+        options_.snapshot_every, [this](ServerTables::Image image) { snapshots_->add(std::move(image)); },
         [this](Clock step) { folder_->begin(step); });
   }
 

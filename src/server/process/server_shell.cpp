@@ -27,7 +27,7 @@ ServerShell::ServerShell(Options options, ReplicaLink::Dialler dial, std::functi
           options_.index, options_.memory_bytes, [this](Outgoing outgoing) { slots_.send(std::move(outgoing)); },
           to_replica(), options_.catalogue, clock),
       slots_(options_.patience, clock),
-      newcomers_(slots_, options_.losing, clock) {
+      candidates_(slots_, options_.losing, clock) {
   if (!has_replica()) return;
   replica_keeper_.emplace(server_before(), options_.memory_bytes, options_.losing, options_.log, ask_,
                           options_.catalogue, clock);
@@ -48,7 +48,7 @@ base::Time ServerShell::turn() {
     const WorkerSlots::Due due = slots_.due(workers());
     next = due.next;
     for (const std::size_t worker : due.given_up) leave(worker);
-    next = std::min(next, seat_newcomers());
+    next = std::min(next, admit_candidates());
     if (replica_link_) next = std::min(next, replica_link_->turn());
     if (replica_keeper_ && is_whole_) next = std::min(next, replica_keeper_->turn());
   } catch (const std::exception& error) {
@@ -91,9 +91,9 @@ streams::StreamEvents ServerShell::accept(std::unique_ptr<streams::Stream> strea
     return dismiss(std::move(stream), fmt::format("'{}' is neither a worker nor the replicated server; all "
                                                   "servers of a job take the same --servers and --replicas",
                                                   text_of(peer)));
-  const auto newcomer = newcomers_.arrive(peer.index, std::move(stream));
-  return {.received = [this, newcomer](Payload message) { receive(newcomer, std::move(message)); },
-          .ended = [this, newcomer](const streams::Ending& ending) { lose(*newcomer, ending); }};
+  const auto candidate = candidates_.arrive(peer.index, std::move(stream));
+  return {.received = [this, candidate](Payload message) { receive(candidate, std::move(message)); },
+          .ended = [this, candidate](const streams::Ending& ending) { lose(*candidate, ending); }};
 }
 
 streams::StreamEvents ServerShell::tell_status(std::unique_ptr<streams::Stream> stream) {
@@ -110,31 +110,32 @@ streams::StreamEvents ServerShell::dismiss(std::unique_ptr<streams::Stream> stre
 }
 
 /// Runs on: the streams' thread. An exception ends the stream.
-void ServerShell::receive(const std::shared_ptr<Newcomer>& from, Payload bytes) {
+void ServerShell::receive(const std::shared_ptr<Candidate>& from, Payload bytes) {
   WorkerMessage message = worker_message_of(std::move(bytes));
-  std::optional<std::uint64_t> life = newcomers_.life_of(*from);
+  std::optional<std::uint64_t> life = candidates_.life_of(*from);
   const bool is_first = !life;
   if (is_first) life = meet(from, message);
-  if (life && slots_.admit(from->worker, *life, message)) take(from->worker, *life, message);
-  if (is_first) ask_();  // a newcomer that waits has a deadline, and the first setup begins the patience
+  if (life && slots_.admit(from->worker, *life, message)) deliver(from->worker, *life, message);
+  if (is_first) ask_();  // a candidate that waits has a deadline, and the first setup begins the patience
 }
 
 /// A worker that does not fit the job is refused with the reason, and changes nothing.
-std::optional<std::uint64_t> ServerShell::meet(const std::shared_ptr<Newcomer>& newcomer, const WorkerMessage& first) {
-  if (newcomers_.is_refused(*newcomer)) return std::nullopt;
+std::optional<std::uint64_t> ServerShell::meet(const std::shared_ptr<Candidate>& candidate,
+                                               const WorkerMessage& first) {
+  if (candidates_.is_refused(*candidate)) return std::nullopt;
   try {
-    tables_.require_fitting(newcomer->worker, first);
+    tables_.require_fitting(candidate->worker, first);
   } catch (const Error& error) {
-    newcomers_.refuse(*newcomer, refusal(newcomer->worker, error));
+    candidates_.refuse(*candidate, refusal(candidate->worker, error));
     return std::nullopt;
   }
-  const auto life = newcomers_.offer(newcomer, std::get<Hello>(first));
-  if (life) tables_.renew(newcomer->worker);
+  const auto life = candidates_.offer(candidate, std::get<Hello>(first));
+  if (life) tables_.renew(candidate->worker);
   return life;
 }
 
 /// An error of the worker is sent to it; one of a component of the catalogue ends the job.
-void ServerShell::take(std::size_t worker, std::uint64_t life, const WorkerMessage& message) {
+void ServerShell::deliver(std::size_t worker, std::uint64_t life, const WorkerMessage& message) {
   try {
     if (const std::string why = broken_.with([](const std::string& text) { return text; }); !why.empty())
       throw RemoteFailure(why);
@@ -174,7 +175,7 @@ void ServerShell::leave(std::size_t worker) {
 /// The tables are here. Workers that came before are answered now; requests to the replaced server are not repeated.
 void ServerShell::open() {
   for (const std::size_t worker : tables_.departed()) slots_.give_up(worker);
-  for (const auto& [worker, message] : slots_.open()) take(worker, slots_.life_of(worker), message);
+  for (const auto& [worker, message] : slots_.open()) deliver(worker, slots_.life_of(worker), message);
   ask_();  // the patience with workers that are away begins
 }
 
@@ -185,29 +186,30 @@ Refuse ServerShell::refusal(std::size_t worker, const Error& error) const {
   return refusal_of(error);
 }
 
-void ServerShell::lose(Newcomer& newcomer, const streams::Ending& ending) {
-  const auto life = newcomers_.leave(newcomer);
-  const bool is_lost = life && slots_.lose(newcomer.worker, *life);
+void ServerShell::lose(Candidate& candidate, const streams::Ending& ending) {
+  const auto life = candidates_.leave(candidate);
+  const bool is_lost = life && slots_.lose(candidate.worker, *life);
   ask_();
   if (!is_lost) return;
   options_.log.write(LogLevel::warning, fmt::format("server {}: worker {} disconnected; waiting {:g} s for it: {}",
-                                                    options_.index, newcomer.worker, base::seconds(options_.patience),
+                                                    options_.index, candidate.worker, base::seconds(options_.patience),
                                                     ending.reason.empty() ? "it left" : ending.reason));
 }
 
-base::Time ServerShell::seat_newcomers() {
-  const Newcomers::Due due = newcomers_.due();
-  for (const auto& newcomer : due.seated) {
-    WorkerMessage first = newcomer->first;
-    tables_.renew(newcomer->worker);
-    if (slots_.admit(newcomer->worker, *newcomer->life, first)) take(newcomer->worker, *newcomer->life, first);
+base::Time ServerShell::admit_candidates() {
+  const Candidates::Due due = candidates_.due();
+  for (const auto& candidate : due.admitted) {
+    WorkerMessage first = candidate->first;
+    tables_.renew(candidate->worker);
+    if (slots_.admit(candidate->worker, *candidate->life, first)) deliver(candidate->worker, *candidate->life, first);
   }
-  for (const auto& newcomer : due.refused)
-    newcomers_.refuse(*newcomer, refusal(newcomer->worker,
-                                         Mismatch(fmt::format("worker {} is another live process; give each process of "
-                                                              "the job its own number (SYNCOPATE_RANK)",
-                                                              newcomer->worker))));
-  if (!due.seated.empty()) ask_();  // the streams that they replace are to end
+  for (const auto& candidate : due.refused)
+    candidates_.refuse(
+        *candidate,
+        refusal(candidate->worker, Mismatch(fmt::format("worker {} is another live process; give each process of "
+                                                        "the job its own number (SYNCOPATE_RANK)",
+                                                        candidate->worker))));
+  if (!due.admitted.empty()) ask_();  // the streams that they replace are to end
   return due.next;
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/guarded.hpp"
-#include "server/process/newcomers.hpp"
+#include "server/process/candidates.hpp"
 #include "server/process/replica_keeper.hpp"
 #include "server/process/replica_link.hpp"
 #include "server/process/worker_slots.hpp"
@@ -43,7 +43,7 @@ class ServerShell final {
   /// Before the first stream: serves workers, or with replicas will do so when the link to the replica has joined.
   void begin();
   [[nodiscard]] streams::StreamEvents accept(std::unique_ptr<streams::Stream> stream);
-  /// Outside callbacks of streams: gives up workers, seats newcomers, dials, ends streams. Call it first, at the time
+  /// Outside callbacks of streams: gives up workers, seats candidates, dials, ends streams. Call it first, at the time
   /// that it returns, and after `ask`. An error ends the job; streams still end here afterwards, and workers are
   /// refused.
   [[nodiscard]] base::Time turn();
@@ -64,23 +64,23 @@ class ServerShell final {
   [[nodiscard]] ServerTables::Forward to_replica();
   [[nodiscard]] streams::StreamEvents tell_status(std::unique_ptr<streams::Stream> stream);
   [[nodiscard]] streams::StreamEvents dismiss(std::unique_ptr<streams::Stream> stream, const std::string& why);
-  void receive(const std::shared_ptr<Newcomer>& from, Payload bytes);
-  [[nodiscard]] std::optional<std::uint64_t> meet(const std::shared_ptr<Newcomer>& newcomer,
+  void receive(const std::shared_ptr<Candidate>& from, Payload bytes);
+  [[nodiscard]] std::optional<std::uint64_t> meet(const std::shared_ptr<Candidate>& candidate,
                                                   const WorkerMessage& first);
-  void take(std::size_t worker, std::uint64_t life, const WorkerMessage& message);
+  void deliver(std::size_t worker, std::uint64_t life, const WorkerMessage& message);
   void fail(const std::exception& error);
   void leave(std::size_t worker);
   void open();
   [[nodiscard]] Refuse refusal(std::size_t worker, const Error& error) const;
-  void lose(Newcomer& newcomer, const streams::Ending& ending);
-  [[nodiscard]] base::Time seat_newcomers();
+  void lose(Candidate& candidate, const streams::Ending& ending);
+  [[nodiscard]] base::Time admit_candidates();
 
   const Options options_;
   const std::function<void()> ask_;
   ServerTables tables_;
   base::Guarded<std::string> broken_;  ///< what a component of the catalogue threw; empty: nothing
   WorkerSlots slots_;
-  Newcomers newcomers_;
+  Candidates candidates_;
   std::optional<ReplicaKeeper> replica_keeper_;  ///< of the previous server
   std::optional<ReplicaLink> replica_link_;      ///< to this server's replica
   bool is_whole_ = true;                         ///< no turn has failed

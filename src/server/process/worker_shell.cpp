@@ -65,7 +65,7 @@ void WorkerShell::end() {
 
 /// Runs on: the thread that runs the streams.
 streams::StreamEvents WorkerShell::reach(std::size_t server, std::shared_ptr<streams::Stream> stream) {
-  std::optional<Greeting> greeting;
+  std::optional<HelloToSend> hello;
   {
     const base::Lock lock(mutex_);
     Link& link = links_[server];
@@ -73,10 +73,10 @@ streams::StreamEvents WorkerShell::reach(std::size_t server, std::shared_ptr<str
     link.phase = Link::Phase::reached;
     if (!setup_.empty()) {
       ++statistics_.reconnections;
-      greeting = greet(link);
+      hello = hello_to(link);
     }
   }
-  if (greeting) greeting->send();
+  if (hello) hello->send();
   return {.received = [this, server](Payload bytes) { receive(server, std::move(bytes)); },
           .ended = [this, server](const streams::Ending& ending) { lose(server, ending); }};
 }
@@ -102,8 +102,8 @@ void WorkerShell::miss(std::size_t server, const std::exception_ptr& why) {
 }
 
 /// The setup has the step from which this worker begins. Once the worker has begun, it only resumes (0).
-WorkerShell::Greeting WorkerShell::greet(Link& link) const {
-  link.phase = Link::Phase::greeting;
+WorkerShell::HelloToSend WorkerShell::hello_to(Link& link) const {
+  link.phase = Link::Phase::introduced;
   link.welcome.reset();
   return {link.stream,
           {.process = options_.process,
@@ -114,38 +114,38 @@ WorkerShell::Greeting WorkerShell::greet(Link& link) const {
            .setup = payload_of(setup_)}};
 }
 
-std::vector<WorkerShell::Greeting> WorkerShell::greet_all() {
+std::vector<WorkerShell::HelloToSend> WorkerShell::hellos_to_all() {
   told_origins_ = origins_;
-  std::vector<Greeting> greetings;
+  std::vector<HelloToSend> hellos;
   for (Link& link : links_)
-    if (link.stream) greetings.push_back(greet(link));
-  return greetings;
+    if (link.stream) hellos.push_back(hello_to(link));
+  return hellos;
 }
 
 void WorkerShell::introduce(const Setup& setup, std::vector<Buffer> weights, KeptTables earlier) {
   tables_ = std::make_unique<WorkerTables>(setup, options_.worker, std::move(weights),
                                            [this](Request request) { send(std::move(request)); });
   tables_->begin_with(earlier.optimizer, std::move(earlier.state));
-  std::vector<Greeting> greetings;
+  std::vector<HelloToSend> hellos;
   {
     const base::Lock lock(mutex_);
     setup_ = setup.bytes();
     first_step_ = setup.first_step;
-    greetings = greet_all();
+    hellos = hellos_to_all();
   }
-  for (Greeting& greeting : greetings) greeting.send();
+  for (HelloToSend& hello : hellos) hello.send();
 }
 
 /// Each round of setups has the entry of this worker; the welcomes correct it. There are two rounds or
 /// more, because every server must receive the number of all servers' tables.
-std::vector<WorkerShell::Greeting> WorkerShell::consider_welcomes() {
+std::vector<WorkerShell::HelloToSend> WorkerShell::consider_welcomes() {
   if (!std::ranges::all_of(links_, [](const Link& link) { return link.welcome.has_value(); })) return {};
   if (!identify_servers()) return {};
   Entry corrected = entry_;
   for (const Link& link : links_) corrected.correct_by(*link.welcome);
   is_admitted_ = told_origins_ == origins_ && may_begin(entry_, corrected, first_step_);
   entry_ = corrected;
-  return is_admitted_ ? std::vector<Greeting>() : greet_all();
+  return is_admitted_ ? std::vector<HelloToSend>() : hellos_to_all();
 }
 
 /// Fails if a server has lost its tables, or was restored from a snapshot, while others went on. Law: a server has a
@@ -256,7 +256,7 @@ void WorkerShell::receive(std::size_t server, Payload bytes) {
 void WorkerShell::welcome(std::size_t server, const Welcome& welcome) {
   const base::Lock renewing(renewing_);
   bool has_begun = false, has_left = false;
-  std::vector<Greeting> greetings;
+  std::vector<HelloToSend> hellos;
   {
     const base::Lock lock(mutex_);
     Link& link = links_[server];
@@ -265,9 +265,9 @@ void WorkerShell::welcome(std::size_t server, const Welcome& welcome) {
     newest_ = std::max(newest_, welcome.least);
     has_begun = has_begun_;
     has_left = has_left_;
-    if (!has_begun) greetings = consider_welcomes();
+    if (!has_begun) hellos = consider_welcomes();
   }
-  for (Greeting& greeting : greetings) greeting.send();
+  for (HelloToSend& hello : hellos) hello.send();
   if (has_begun) tables_->repeat(server);
   if (has_left) finish(server);
 }

@@ -68,10 +68,10 @@ class WorkerShell final {
  private:
   struct Link {
     enum class Phase : std::uint8_t {
-      away,      ///< until the next turn
-      dialling,  ///< one of the dial's events comes
-      reached,   ///< until `introduce`
-      greeting,  ///< the server has not answered the setup
+      away,        ///< until the next turn
+      dialling,    ///< one of the dial's events comes
+      reached,     ///< until `introduce`
+      introduced,  ///< the server has not answered the setup
       open
     };
     Phase phase = Phase::away;
@@ -81,7 +81,7 @@ class WorkerShell final {
   };
 
   /// A setup to be sent without `mutex_`: a send takes the lock under which a waiting caller asks this class.
-  struct Greeting {
+  struct HelloToSend {
     std::shared_ptr<streams::Stream> stream{};
     Hello hello{};
     void send() { server::send(*stream, 0, WorkerMessage(std::move(hello))); }
@@ -95,9 +95,9 @@ class WorkerShell final {
   void send(Request request);
   void finish(std::size_t server);
   void fail(std::exception_ptr failure);
-  [[nodiscard]] Greeting greet(Link& link) const SYNCOPATE_REQUIRES(mutex_);
-  [[nodiscard]] std::vector<Greeting> greet_all() SYNCOPATE_REQUIRES(mutex_);
-  [[nodiscard]] std::vector<Greeting> consider_welcomes() SYNCOPATE_REQUIRES(mutex_);
+  [[nodiscard]] HelloToSend hello_to(Link& link) const SYNCOPATE_REQUIRES(mutex_);
+  [[nodiscard]] std::vector<HelloToSend> hellos_to_all() SYNCOPATE_REQUIRES(mutex_);
+  [[nodiscard]] std::vector<HelloToSend> consider_welcomes() SYNCOPATE_REQUIRES(mutex_);
   [[nodiscard]] bool identify_servers() SYNCOPATE_REQUIRES(mutex_);
   [[nodiscard]] std::string where(std::size_t server) const;
 

@@ -6,8 +6,8 @@
 
 namespace syncopate::server {
 
-std::optional<std::uint64_t> WorkerSlots::take(std::size_t worker, std::shared_ptr<streams::Stream> stream,
-                                               std::uint64_t process) {
+std::optional<std::uint64_t> WorkerSlots::occupy(std::size_t worker, std::shared_ptr<streams::Stream> stream,
+                                                 std::uint64_t process) {
   const base::Lock lock(mutex_);
   WorkerSlot& slot = slots_[worker];
   if (slot.stream && slot.process != process) return std::nullopt;

@@ -27,8 +27,8 @@ class WorkerSlots final {
 
   /// Makes `stream` the worker's, if it is away or `process` has its stream already, which is cut off. Returns the
   /// stream's number. Empty: another process has the worker's stream.
-  [[nodiscard]] std::optional<std::uint64_t> take(std::size_t worker, std::shared_ptr<streams::Stream> stream,
-                                                  std::uint64_t process);
+  [[nodiscard]] std::optional<std::uint64_t> occupy(std::size_t worker, std::shared_ptr<streams::Stream> stream,
+                                                    std::uint64_t process);
   /// Counts streams of that worker that have not taken its slot yet. A worker that never had its slot is not given up
   /// while there are any. Otherwise the patience restarts with the first one since the worker is away, and not with
   /// later ones: the process that replaces the worker may never take the slot.

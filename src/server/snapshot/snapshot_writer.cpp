@@ -31,7 +31,7 @@ SnapshotWriter::~SnapshotWriter() {
   due_.notify_all();
 }
 
-void SnapshotWriter::take(ServerTables::Image image) {
+void SnapshotWriter::add(ServerTables::Image image) {
   const base::Lock lock(mutex_);
   auto [at, is_new] = gathered_.try_emplace(image.step);
   Gathered& gathered = at->second;

@@ -25,7 +25,7 @@ class SnapshotWriter final {
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
   /// Called with the lock of the block or table held: does not wait for a disk.
-  void take(ServerTables::Image image);
+  void add(ServerTables::Image image);
 
  private:
   struct Gathered {

@@ -110,7 +110,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::size_t pull();
   [[nodiscard]] transport::socket::Moved read_once();
   void absorb(std::size_t bytes);
-  void take_from_tail();
+  void read_tail();
   void start_frame();
   void finish_frame();
   void read_settings();

@@ -75,10 +75,10 @@ void Connection::absorb(std::size_t bytes) {
     tail_begin_ = 0;
     tail_end_ = bytes;
   }
-  take_from_tail();
+  read_tail();
 }
 
-void Connection::take_from_tail() {
+void Connection::read_tail() {
   while (tail_begin_ < tail_end_ && !has_reported()) {
     const std::size_t left = tail_end_ - tail_begin_;
     if (!payload_) {

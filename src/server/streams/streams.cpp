@@ -38,8 +38,8 @@ struct Result {
 }  // namespace
 
 Streams::Streams(const EndOptions& options, const std::vector<std::string>& addresses, Accepted accepted)
-    : turns_(std::make_unique<Turns>(options, std::move(accepted))), silence_(options.silence) {
-  if (!addresses.empty()) addresses_ = turns_->loop().listen(addresses);
+    : leader_(std::make_unique<LoopLeader>(options, std::move(accepted))), silence_(options.silence) {
+  if (!addresses.empty()) addresses_ = leader_->loop().listen(addresses);
   try {
     thread_ = std::make_unique<std::jthread>([this](const std::stop_token& stop) { run(stop); });
   } catch (const std::system_error& error) {
@@ -51,18 +51,18 @@ Streams::Streams(const EndOptions& options, const std::vector<std::string>& addr
 Streams::~Streams() {
   if (process_.is_inherited()) {  // the thread is the parent's
     static_cast<void>(thread_.release());
-    static_cast<void>(turns_.release());
+    static_cast<void>(leader_.release());
     return;
   }
   thread_->request_stop();
-  turns_->wake();
+  leader_->wake();
   thread_->join();
 }
 
 /// Runs on: `thread_`.
 void Streams::run(const std::stop_token& stop) {
-  turns_->serve(stop);
-  Loop& loop = turns_->loop();
+  leader_->serve(stop);
+  Loop& loop = leader_->loop();
   loop.adopt();
   loop.abandon();
   const base::Time bound = base::SteadyClock().now() + silence_;
@@ -81,11 +81,11 @@ void Streams::dial(const Target& target, DialEvents events) {
 void Streams::begin(const Target& target, DialEvents events) {
   const base::Time deadline = base::SteadyClock().now() + target.patience;
   const auto to = resolved(target, deadline);
-  turns_->loop().dial({.to = to,
-                       .address = target.address,
-                       .server = target.server,
-                       .patience = deadline - base::SteadyClock().now(),
-                       .events = std::move(events)});
+  leader_->loop().dial({.to = to,
+                        .address = target.address,
+                        .server = target.server,
+                        .patience = deadline - base::SteadyClock().now(),
+                        .events = std::move(events)});
 }
 
 std::unique_ptr<Stream> Streams::dial(const Target& target, StreamEvents events) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/fork.hpp"
-#include "server/streams/turns.hpp"
+#include "server/streams/loop_leader.hpp"
 
 namespace syncopate::server::streams {
 
@@ -46,16 +46,16 @@ class Streams final {
   /// in a callback. Throws Misuse in a forked child.
   bool wait(base::Time deadline, const std::function<bool()>& is_over) {
     process_.require("the streams of a process");
-    return turns_->wait(deadline, is_over);
+    return leader_->wait(deadline, is_over);
   }
   /// Call it when the result of `is_over` has changed outside a callback.
-  void wake() { turns_->wake(); }
+  void wake() { leader_->wake(); }
 
  private:
   void run(const std::stop_token& stop);
   void begin(const Target& target, DialEvents events);
 
-  std::unique_ptr<Turns> turns_;
+  std::unique_ptr<LoopLeader> leader_;
   const base::Duration silence_;
   std::vector<std::string> addresses_;
   base::OwnProcess process_;

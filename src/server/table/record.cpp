@@ -43,7 +43,7 @@ void each_part(const Record& record, const std::function<void(const RecordPart&)
   } while (!rest.empty());
 }
 
-bool RecordReader::take(RecordPart part, Record& record) {
+bool RecordReader::add(RecordPart part, Record& record) {
   base::ConstBytes bytes;
   with_body(part.change, [&](const Payload& body) { bytes = body.bytes; });
   if (body_.size() + bytes.size() > most_bytes_)

@@ -133,7 +133,7 @@ class RecordReader final {
   /// `most_bytes`: limit of a record's body.
   explicit RecordReader(std::size_t most_bytes) : most_bytes_(most_bytes) {}
   /// Returns whether `record` is complete. Throws Corrupt.
-  [[nodiscard]] bool take(RecordPart part, Record& record);
+  [[nodiscard]] bool add(RecordPart part, Record& record);
 
  private:
   std::size_t most_bytes_;

@@ -13,7 +13,7 @@ namespace {
 void repeat(ServerBlock& block, std::size_t worker, const Change& change, double now_s) {
   std::visit(OneOf{[&](const change::Image& image) { block.restore(image.image.bytes); },
                    [&](const FirstValues& first) { block.initialise(first.values.bytes, first.part); },
-                   [&](const Push& push) { block.take(worker, push, now_s); },
+                   [&](const Push& push) { block.receive(worker, push, now_s); },
                    [&](const change::Leave&) { block.leave(worker); },
                    [&](const change::ComeBack&) { block.come_back(worker); },
                    [&](const change::Join& join) { block.join(worker, join.from, join.process); },

@@ -76,7 +76,7 @@ RowTable::Taken RowTable::push(std::size_t worker, const RowPush& push) {
   const std::uint64_t number = std::visit([](const auto& sent) { return sent.number; }, push);
   if (number <= marks_.applied_of(worker)) return Taken::repeated;
   if (number != marks_.applied_of(worker) + 1) return Taken::early;
-  std::visit([&](const auto& sent) { take(sent); }, push);
+  std::visit([&](const auto& sent) { apply(sent); }, push);
   marks_.apply(worker, push);
   return Taken::applied;
 }
@@ -98,7 +98,7 @@ void RowTable::require_sound(const MarkRows& mark) {
     throw Corrupt("a mark of rows has neither a number of steps nor one of a meeting");
 }
 
-void RowTable::take(const PushRows& push) {
+void RowTable::apply(const PushRows& push) {
   const base::ConstBytes body = push.rows.bytes;
   const std::size_t count = body.size() / rules_.pushed_bytes(), floats = rules_.kept_floats();
   const base::ConstBytes ids = body.first(count * kIdBytes);
@@ -112,7 +112,7 @@ void RowTable::take(const PushRows& push) {
 }
 
 /// Several workers may restore the same rows, and one of them may have pushed some before another restores them.
-void RowTable::take(const RestoreRows& push) {
+void RowTable::apply(const RestoreRows& push) {
   const base::ConstBytes rows = push.rows.bytes;
   const RowLayout from = rules_.layout_of(rows.size() / rules_.layout_of(1).bytes());
   find(rows.first(from.steps(0)));
@@ -128,7 +128,7 @@ void RowTable::take(const RestoreRows& push) {
 
 /// Takes the memory of rows that a message creates.
 void RowTable::require_room(std::size_t created) {
-  if (memory_.take(created * kept_bytes_)) return;
+  if (memory_.reserve(created * kept_bytes_)) return;
   throw Refusal(fmt::format(
       "a push creates {} rows of table '{}' of {} bytes each, and this server, which keeps {} MiB of rows, may keep {} "
       "MiB (--memory); use more servers, or more memory",
@@ -149,7 +149,7 @@ std::byte* RowTable::own_slab_of(std::uint64_t place) {
 /// The row's place; its memory was taken. A row that a message names twice is created once.
 std::uint64_t RowTable::create(std::uint64_t id) {
   if (const std::uint64_t place = index_.find(id); place != RowIndex::kNone) {
-    memory_.give_back(kept_bytes_);
+    memory_.release(kept_bytes_);
     return place;
   }
   const std::uint64_t place = rows_++;
@@ -202,7 +202,7 @@ void RowTable::restore_numbers(base::ConstBytes numbers) {
 
 void RowTable::restore_slab(base::ConstBytes rows) {
   const std::size_t count = std::min(layout_.rows, imaged_rows_ - rows_);
-  base::require(memory_.take(count * kept_bytes_),
+  base::require(memory_.reserve(count * kept_bytes_),
                 "the rows of table '{}' exceed the {} MiB that this server may keep (--memory); allow it more memory",
                 rules_.name, memory_.limit_bytes() >> 20);
   slabs_.push_back({base::zeroed_pages(layout_.bytes())});
@@ -217,7 +217,7 @@ void RowTable::restore_slab(base::ConstBytes rows) {
 }
 
 void RowTable::clear() {
-  memory_.give_back(rows_ * kept_bytes_);
+  memory_.release(rows_ * kept_bytes_);
   index_ = RowIndex();
   slabs_.clear();
   rows_ = 0;

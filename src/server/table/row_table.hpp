@@ -18,14 +18,14 @@ namespace syncopate::server {
 class RowMemory final {
  public:
   explicit RowMemory(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
-  /// Returns false, and takes nothing, if less is left.
-  [[nodiscard]] bool take(std::size_t bytes) noexcept {
+  /// Returns false, and reserves nothing, if less is left.
+  [[nodiscard]] bool reserve(std::size_t bytes) noexcept {
     std::size_t used = used_bytes_;
     while (bytes <= limit_bytes_ - used)
       if (used_bytes_.compare_exchange_weak(used, used + bytes)) return true;
     return false;
   }
-  void give_back(std::size_t bytes) noexcept { used_bytes_ -= bytes; }
+  void release(std::size_t bytes) noexcept { used_bytes_ -= bytes; }
   [[nodiscard]] std::size_t used_bytes() const noexcept { return used_bytes_; }
   [[nodiscard]] std::size_t limit_bytes() const noexcept { return limit_bytes_; }
 
@@ -42,7 +42,7 @@ class RowTable final {
  public:
   /// `rules` and `memory` must outlive this.
   RowTable(const RowRules& rules, std::size_t workers, RowMemory& memory, Clock first_step = 0);
-  ~RowTable() { memory_.give_back(rows_ * kept_bytes_); }
+  ~RowTable() { memory_.release(rows_ * kept_bytes_); }
   RowTable(const RowTable&) = delete;
   RowTable& operator=(const RowTable&) = delete;
 
@@ -84,9 +84,9 @@ class RowTable final {
   void require_sound(const PushRows& push) const;
   void require_sound(const RestoreRows& push) const;
   static void require_sound(const MarkRows& mark);
-  void take(const PushRows& push);
-  void take(const RestoreRows& push);
-  void take(const MarkRows& /*mark*/) {}
+  void apply(const PushRows& push);
+  void apply(const RestoreRows& push);
+  void apply(const MarkRows& /*mark*/) {}
   std::uint64_t create(std::uint64_t id);
   void update(std::uint64_t place, const std::byte* gradient, double rate);
   void restore_numbers(base::ConstBytes numbers);

@@ -82,7 +82,7 @@ void ServerBlock::require_sound(base::ConstBytes update, Clock step) {
   compress::add_packet(rules_.codec, *coder_, update, {key_, number}, scratch_);
 }
 
-void ServerBlock::take(std::size_t worker, const Push& push, double now_s) {
+void ServerBlock::receive(std::size_t worker, const Push& push, double now_s) {
   WorkerState& worker_state = workers_[worker];
   if (const auto part = kept_part(push.answer.version)) require_part(*part);
   if (push.last > worker_state.applied) {

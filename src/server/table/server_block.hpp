@@ -27,7 +27,7 @@ class ServerBlock final {
   /// An update of steps [push.first, push.last): applied, or held until every worker's has come, or ignored as a
   /// repetition. Its worker waits for weights from now on. Throws Mismatch if earlier updates are missing, and Corrupt.
   /// `now_s`, here and below: for Pace; only models that read paces decide by it.
-  void take(std::size_t worker, const Push& push, double now_s = 0);
+  void receive(std::size_t worker, const Push& push, double now_s = 0);
   /// The worker waits for weights.
   void ask(std::size_t worker, const AnswerTerms& terms);
   /// Workers that can be answered; they stop waiting. Each server begins with another worker, so that servers do not

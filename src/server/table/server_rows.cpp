@@ -78,10 +78,10 @@ void ServerTables::use_rows(Job& job, std::size_t worker, const VisitRows& visit
 
 void ServerTables::use_rows(Job& job, std::size_t worker, const RowPush& push) {
   const std::uint32_t index = std::visit([](const auto& sent) { return sent.table; }, push);
-  use_table(job.rows, index, [&](RowTable& table) { take_push(job, index, table, worker, push); });
+  use_table(job.rows, index, [&](RowTable& table) { apply_push(job, index, table, worker, push); });
 }
 
-void ServerTables::take_push(Job& job, std::uint32_t index, RowTable& table, std::size_t worker, const RowPush& push) {
+void ServerTables::apply_push(Job& job, std::uint32_t index, RowTable& table, std::size_t worker, const RowPush& push) {
   const auto before = table.marks().common();
   const RowTable::Taken taken = table.push(worker, push);
   if (taken == RowTable::Taken::early) return;

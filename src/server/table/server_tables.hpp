@@ -114,7 +114,7 @@ class ServerTables final {
   void use_rows(Job& job, std::size_t worker, const PullRows& pull);
   void use_rows(Job& job, std::size_t worker, const VisitRows& visit);
   void use_rows(Job& job, std::size_t worker, const RowPush& push);
-  void take_push(Job& job, std::uint32_t index, RowTable& table, std::size_t worker, const RowPush& push);
+  void apply_push(Job& job, std::uint32_t index, RowTable& table, std::size_t worker, const RowPush& push);
   void send_pushed(std::uint32_t index, RowTable& table, std::size_t worker);
   void end_wait(Job& job, std::uint32_t index, RowTable& table);
   void meet_rows(Job& job, std::size_t worker, const Hello& hello);

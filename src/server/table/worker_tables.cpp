@@ -224,7 +224,7 @@ bool WorkerTables::may_read(std::size_t table) {
 
 /// Other blocks have sent what was due when `update` added to them.
 void WorkerTables::demand() {
-  const Turns changed = changed_.with([](Turns& turns) { return std::exchange(turns, {}); });
+  const Changed changed = changed_.with([](Changed& all) { return std::exchange(all, {}); });
   for (const std::size_t turn : changed) {
     const auto [place, message] =
         by_turn_[turn]->with([](WorkerBlock& block) { return std::pair(block.block(), block.request()); });
@@ -233,7 +233,7 @@ void WorkerTables::demand() {
 }
 
 void WorkerTables::note_change(std::size_t turn) {
-  changed_.with([&](Turns& turns) { turns.insert(turn); });
+  changed_.with([&](Changed& all) { all.insert(turn); });
 }
 
 void WorkerTables::read(std::size_t table) {
@@ -265,21 +265,21 @@ bool WorkerTables::finish() {
 
 void WorkerTables::receive(std::size_t server, ServerMessage message) {
   std::visit(
-      OneOf{[&](Weights& answer) { take(server, std::move(answer)); }, [&](const Want& want) { take(server, want); },
+      OneOf{[&](Weights& answer) { apply(server, std::move(answer)); }, [&](const Want& want) { apply(server, want); },
             [&](const Refuse&) { throw Corrupt("a refusal within a job"); },
             [&](const StatusReport&) { throw Corrupt("a status within a job"); },
             [&](const auto& of_rows) { rows_.receive(server, of_rows); }},
       message);
 }
 
-void WorkerTables::take(std::size_t server, const Want& want) {
+void WorkerTables::apply(std::size_t server, const Want& want) {
   for (const auto& [shared, turn] : by_server_.at(server)) {
     shared->with([&](WorkerBlock& block) { block.want(want.least); });
     note_change(turn);
   }
 }
 
-void WorkerTables::take(std::size_t server, Weights answer) {
+void WorkerTables::apply(std::size_t server, Weights answer) {
   const auto& blocks = by_server_.at(server);
   if (answer.block >= blocks.size())
     throw Corrupt(fmt::format("server {} sent weights of block {} of {}", server, answer.block, blocks.size()));

@@ -107,7 +107,7 @@ class WorkerTables final {
  private:
   using Shared = base::Guarded<WorkerBlock>;
   /// Numbers of the blocks, in the order in which they are sent.
-  using Turns = std::set<std::size_t>;
+  using Changed = std::set<std::size_t>;
   struct Place {
     Shared* block = nullptr;
     std::size_t turn = 0;
@@ -133,8 +133,8 @@ class WorkerTables final {
   void mask_velocities();
   void add_change(Table& table, std::size_t index, std::span<float> gradient, const UpdateStep& at);
   void send_due(const Block& place, const std::optional<BlockRequest>& request) const;
-  void take(std::size_t server, Weights answer);
-  void take(std::size_t server, const Want& want);
+  void apply(std::size_t server, Weights answer);
+  void apply(std::size_t server, const Want& want);
   void note_change(std::size_t turn);
   template <class F>
   void each_block(F&& f);
@@ -146,7 +146,7 @@ class WorkerTables final {
   std::vector<Table> tables_;
   std::vector<Shared*> by_turn_;
   std::vector<std::vector<Place>> by_server_;    ///< by the index of a server's block
-  base::Guarded<Turns> changed_;                 ///< blocks with a message since the last `demand`
+  base::Guarded<Changed> changed_;               ///< blocks with a message since the last `demand`
   std::unique_ptr<Optimizer> optimizer_;         ///< unless in lockstep: the worker's own
   std::vector<float> before_, change_;           ///< of one table
   std::vector<std::vector<float>> first_state_;  ///< in lockstep, until the first step has ended

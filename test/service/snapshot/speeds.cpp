@@ -36,7 +36,7 @@ class Writing final {
 
   void pass(Clock step) {
     if (begun_ && step - *begun_ >= intervals_) end(step);
-    writer_.take({setup_, step, 1, 0, {server::payload_of("an image")}});
+    writer_.add({setup_, step, 1, 0, {server::payload_of("an image")}});
     if (begun_) {
       has_waiting_ = true;
     } else {

@@ -39,7 +39,7 @@ class Claimant final : public streams::Stream {
     RelayMessage message = relay_message_of(server::joined(head, body));
     auto* const part = std::get_if<RecordPart>(&message);
     Record record;
-    if (part != nullptr && reader_.take(std::move(*part), record)) keep(images_, record);
+    if (part != nullptr && reader_.add(std::move(*part), record)) keep(images_, record);
   }
 
  private:

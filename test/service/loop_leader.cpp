@@ -1,4 +1,4 @@
-// Turns: a caller that waits runs the streams itself; their thread runs them when no caller does.
+// LoopLeader: a caller that waits runs the streams itself; their thread runs them when no caller does.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ Server echoing() {
                 [](Stream& stream, const std::string& message) { stream.send(0, {}, body_of(message)); });
 }
 
-TEST(Turns, AWaitingCallerReceivesItsMessagesItself) {
+TEST(LoopLeader, AWaitingCallerReceivesItsMessagesItself) {
   Server server = echoing();
   Echoed echoed(server.address());
   // Which thread reads a reply that arrives while the loop passes on is not determined; in the end it is the caller.
@@ -58,7 +58,7 @@ TEST(Turns, AWaitingCallerReceivesItsMessagesItself) {
   EXPECT_GT(echoed.own(), 0);
 }
 
-TEST(Turns, WhatArrivesOrIsSentAfterACallerHasLeftIsServed) {
+TEST(LoopLeader, WhatArrivesOrIsSentAfterACallerHasLeftIsServed) {
   Server server = echoing();
   Echoed echoed(server.address());
   std::size_t messages = 0;
@@ -72,7 +72,7 @@ TEST(Turns, WhatArrivesOrIsSentAfterACallerHasLeftIsServed) {
   }
 }
 
-TEST(Turns, EveryOneOfManyCallersReturns) {
+TEST(LoopLeader, EveryOneOfManyCallersReturns) {
   constexpr int kCallers = 4, kRounds = 200;
   Server server = echoing();
   Echoed echoed(server.address());
@@ -90,7 +90,7 @@ TEST(Turns, EveryOneOfManyCallersReturns) {
   EXPECT_TRUE(echoed.wait_for(kCallers * kRounds));
 }
 
-TEST(Turns, AWakeUpShowsACallerWhatChangedElsewhere) {
+TEST(LoopLeader, AWakeUpShowsACallerWhatChangedElsewhere) {
   Server server = echoing();
   Echoed echoed(server.address());
   for (int round = 0; round < 100; ++round) {
@@ -108,7 +108,7 @@ TEST(Turns, AWakeUpShowsACallerWhatChangedElsewhere) {
   }
 }
 
-TEST(Turns, ADeadlineThatHasPassedEndsAWait) {
+TEST(LoopLeader, ADeadlineThatHasPassedEndsAWait) {
   Server server = echoing();
   Echoed echoed(server.address());
   for (int round = 0; round < 100; ++round)
@@ -117,7 +117,7 @@ TEST(Turns, ADeadlineThatHasPassedEndsAWait) {
   EXPECT_TRUE(echoed.wait_for(1));
 }
 
-TEST(Turns, AForkedChildDoesNotRunItsParentsStreams) {
+TEST(LoopLeader, AForkedChildDoesNotRunItsParentsStreams) {
   Server server = echoing();
   Echoed echoed(server.address());
   const pid_t child = ::fork();

@@ -1,5 +1,5 @@
-// Turns: the loop passes from its thread to callers and back.
-#include "server/streams/turns.hpp"
+// LoopLeader: the loop passes from its thread to callers and back.
+#include "server/streams/loop_leader.hpp"
 
 #include <fmt/format.h>
 
@@ -18,12 +18,12 @@ base::Time now() { return base::SteadyClock().now(); }
 
 }  // namespace
 
-Turns::Turns(EndOptions options, Accepted accepted)
+LoopLeader::LoopLeader(EndOptions options, Accepted accepted)
     : spin_(options.spin),
       log_(options.log),
       loop_(std::move(options), std::move(accepted), transport::socket::kernel(), [this] { wake(); }) {}
 
-void Turns::serve(const std::stop_token& stop) {
+void LoopLeader::serve(const std::stop_token& stop) {
   for (;;) {
     {
       base::Lock lock(mutex_);
@@ -42,7 +42,7 @@ void Turns::serve(const std::stop_token& stop) {
   }
 }
 
-bool Turns::wait(base::Time deadline, const std::function<bool()>& is_over) {
+bool LoopLeader::wait(base::Time deadline, const std::function<bool()>& is_over) {
   bool has_run = false, is_done = false;
   {
     base::Lock lock(mutex_);
@@ -70,7 +70,7 @@ bool Turns::wait(base::Time deadline, const std::function<bool()>& is_over) {
   return is_done;
 }
 
-void Turns::wake() {
+void LoopLeader::wake() {
   const base::Lock lock(mutex_);
   loop_.poller().wake();  // even if no thread runs the loop: then its next turn does not sleep
   if (!is_taken_) {
@@ -81,7 +81,7 @@ void Turns::wake() {
 }
 
 /// Called without `mutex_`, which `wake` takes while the loop's own locks are held.
-void Turns::turn(base::Time deadline) {
+void LoopLeader::turn(base::Time deadline) {
   const base::Time at = now();
   const bool is_awake = at < awake_until_ && backoff_.may_stay_awake(at);
   std::size_t bytes = 0;

@@ -1,4 +1,4 @@
-// Turns: whether a waiting caller or the streams' own thread runs the loop.
+// LoopLeader: whether a waiting caller or the streams' own thread runs the loop.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@ namespace syncopate::server::streams {
 ///
 /// The thread that runs the loop polls for a short time after a small message before it sleeps, and yields its core:
 /// the next message often follows, and a wake-up takes 5 to 50 us.
-class Turns final {
+class LoopLeader final {
  public:
-  Turns(EndOptions options, Accepted accepted);
-  Turns(const Turns&) = delete;
-  Turns& operator=(const Turns&) = delete;
+  LoopLeader(EndOptions options, Accepted accepted);
+  LoopLeader(const LoopLeader&) = delete;
+  LoopLeader& operator=(const LoopLeader&) = delete;
 
   [[nodiscard]] Loop& loop() noexcept { return loop_; }
   /// The thread. Returns after a stop and `wake`; no caller may wait then, and the loop is the thread's from then on.

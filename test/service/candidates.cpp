@@ -1,4 +1,4 @@
-// Newcomers: a process that claims to be a worker of a job does not harm the real one.
+// Candidates: a process that claims to be a worker of a job does not harm the real one.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -50,9 +50,9 @@ struct Misfit {
   const char* told;
 };
 
-class Newcomer : public testing::TestWithParam<Misfit> {};
+class Candidate : public testing::TestWithParam<Misfit> {};
 
-TEST_P(Newcomer, ThatDoesNotFitTheJobIsRefusedAndTheHealthyWorkerOfItsNumberGoesOn) {
+TEST_P(Candidate, ThatDoesNotFitTheJobIsRefusedAndTheHealthyWorkerOfItsNumberGoesOn) {
   const WorkerOptions options{.servers = {}, .workers = 2};
   run_beside(options, [&](const Servers& servers) {
     WorkerOptions other = options;
@@ -63,14 +63,14 @@ TEST_P(Newcomer, ThatDoesNotFitTheJobIsRefusedAndTheHealthyWorkerOfItsNumberGoes
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Of, Newcomer,
+    Of, Candidate,
     testing::Values(Misfit{"rules", [](WorkerOptions& options) { options.optimizer = "sgd"; },
                            "optimizer is momentum there and sgd here"},
                     Misfit{"consistency", [](WorkerOptions& options) { options.consistency = "tap"; }, "tap"},
                     Misfit{"workers", [](WorkerOptions& options) { options.workers = 3; }, "workers is 2 there and 3"}),
     [](const auto& misfit) { return misfit.param.name; });
 
-TEST(Newcomers, WithTheNumberOfAWorkerThatIsAliveAreRefusedAndItGoesOn) {
+TEST(Candidates, WithTheNumberOfAWorkerThatIsAliveAreRefusedAndItGoesOn) {
   const WorkerOptions options{.servers = {}, .workers = 2};
   run_beside(options, [&](const Servers& servers) {
     const std::string told = mismatch_of(servers, options);
@@ -78,7 +78,7 @@ TEST(Newcomers, WithTheNumberOfAWorkerThatIsAliveAreRefusedAndItGoesOn) {
   });
 }
 
-TEST(Newcomers, WithANumberBeyondTheJobDoNotKeepAServerFromItsEnd) {
+TEST(Candidates, WithANumberBeyondTheJobDoNotKeepAServerFromItsEnd) {
   Servers servers(2);
   Program worker(servers, {.servers = {}, .workers = 1}), silent(servers, {.servers = {}, .worker = 5, .workers = 6});
   silent.connect();
@@ -89,19 +89,19 @@ TEST(Newcomers, WithANumberBeyondTheJobDoNotKeepAServerFromItsEnd) {
   for (const std::size_t server : {0, 1}) EXPECT_TRUE(servers[server].wait_for_end(20s)) << server;
 }
 
-TEST(Newcomers, TakeThePlaceOfAWorkerThatIsLost) {
+TEST(Candidates, TakeThePlaceOfAWorkerThatIsLost) {
   Servers servers(2);
   const WorkerOptions options{.servers = {}, .workers = 1};
   Program first(servers, options), second(servers, options);
   first.start();
   first.step();
-  std::jthread newcomer([&] { second.run(4); });
+  std::jthread candidate([&] { second.run(4); });
   first.leave();
-  newcomer.join();
+  candidate.join();
   EXPECT_EQ(second.worker().steps(), 4);
 }
 
-TEST(Newcomers, ThatOnlyConnectDoNotStopTheOthersBeyondThePatience) {
+TEST(Candidates, ThatOnlyConnectDoNotStopTheOthersBeyondThePatience) {
   ServerOptions server;
   server.patience = 300ms;
   Servers servers(1, server);
@@ -123,7 +123,7 @@ TEST(Newcomers, ThatOnlyConnectDoNotStopTheOthersBeyondThePatience) {
   EXPECT_EQ(all[0]->worker().steps(), 4);
 }
 
-TEST(Newcomers, OfAWorkerThatHasFinishedAreGivenUpAsEveryOther) {
+TEST(Candidates, OfAWorkerThatHasFinishedAreGivenUpAsEveryOther) {
   ServerOptions server;
   server.patience = 300ms;
   Servers servers(1, server);
@@ -159,7 +159,7 @@ constexpr char kAddress[] = "SYNCOPATE_TEST_ADDRESS";
 constexpr int kRefused = 7;
 
 /// Not a test: the body of a Child, which pushes rows until it is refused.
-TEST(Newcomers, DISABLED_PushRows) {
+TEST(Candidates, DISABLED_PushRows) {
   const auto worker = row_worker({std::getenv(kAddress)});
   try {
     for (;;) {
@@ -172,9 +172,9 @@ TEST(Newcomers, DISABLED_PushRows) {
   }
 }
 
-TEST(Newcomers, OfAStoppedWorkerKeepItsPlaceThoughTheyEndBeforeItContinues) {
+TEST(Candidates, OfAStoppedWorkerKeepItsPlaceThoughTheyEndBeforeItContinues) {
   Servers servers(1);
-  Child first("Newcomers.DISABLED_PushRows", {{kAddress, servers.addresses()[0]}});
+  Child first("Candidates.DISABLED_PushRows", {{kAddress, servers.addresses()[0]}});
   while (servers[0].status().kept_bytes == 0) std::this_thread::yield();
   first.stop();
   auto second = row_worker(servers.addresses());
