@@ -61,6 +61,17 @@ TEST(Whole, GivesTheBitsOfTheFile) {
                 "orientation " + std::to_string(orientation));
 }
 
+/// Boxes of cuts begin at any fraction of a row and of a column.
+TEST(Whole, GivesTheBitsOfTheFileForManyCuts) {
+  for (const auto& [width, height] : {std::pair{47, 61}, {61, 63}}) {
+    const Bytes file = jpeg_of(noise(width, height)), whole = picture_decoder()->whole(file, 32);
+    for (std::uint32_t sample = 0; sample < 400; ++sample) {
+      const PictureTransform look{.side = 32, .augment = true, .seed = 5, .epoch = 0, .sample = sample};
+      ASSERT_EQ(decoded(whole, look), decoded(file, look)) << width << " x " << height << ", sample " << sample;
+    }
+  }
+}
+
 TEST(Whole, IsEmptyWhereACutIsDecodedAtASmallerScale) {
   const Bytes file = jpeg_of(noise(64, 70));
   EXPECT_TRUE(picture_decoder()->whole(file, 32).empty());
