@@ -58,8 +58,8 @@ class Convergence(unittest.TestCase):
     def test_a_line_compares_pairs_only_and_counts_seeds(self):
         dense = [run("none", 1, 0.90), run("none", 2, 0.80)]
         found = cells(dense + [run("bf16", 1, 0.89, wire=500), run("bf16", 2, 0.79, wire=500), run("bf16", 3, 0.1, wire=500)])
-        self.assertEqual(found["none"], ["2", "85.00 (80.00 to 90.00)", "–", "–", "1", "1.0", "30", "–", "–"])
-        self.assertEqual(found["bf16"], ["3", "59.33 (10.00 to 89.00)", "-1.00 ± 0.00 (2 pairs)", "missed", "0", "2.0", "1 of 3 seeds", "–", "–"])
+        self.assertEqual(found["none"], ["2", "85.00 (80.00 to 90.00)", "–", "–", "1", "1.0", "30"])
+        self.assertEqual(found["bf16"], ["3", "59.33 (10.00 to 89.00)", "-1.00 ± 0.00 (2 pairs)", "missed", "0", "2.0", "1 of 3 seeds"])
         self.assertEqual(cells(dense + [run("int8", 1, 0.91)])["int8"][1:4], ["91.00", "+1.00 (1 pair)", "–"])
         self.assertEqual(cells(dense + [run("int8", 7, 0.91)])["int8"][2], "no pair")
 
@@ -69,6 +69,36 @@ class Convergence(unittest.TestCase):
     def test_the_ratio_of_payloads_is_shown_where_it_is_on_record(self):
         found = cells([run("none", 1, 0.9), run("bf16", 1, 0.9, payload_bytes_per_step=2000)])
         self.assertEqual((found["none"][6], found["bf16"][6]), ("–", "2.0"))
+
+    def test_bytes_of_ranks_are_means_over_the_steps_after_the_warm_up(self):
+        ranks = [[(900, 9000), (10, 100), (10, 140)], [(900, 9000), (14, 120), (10, 140)], [(900, 9000), (10, 110), (18, 170)]]
+        self.assertEqual(convergence.bytes_of_ranks(ranks, 1), {"least_payload": 10, "most_payload": 16, "sent": 130, "most_sent": 145,
+                                                                "sent_with_warmup": 3087})
+
+    def test_ratios_count_the_values_alone_the_payload_with_a_mask_and_what_is_sent(self):
+        of = lambda least, most, sent, all_sent: {"bytes_of_ranks": {"least_payload": least, "most_payload": most, "sent": sent,
+                                                                     "most_sent": 9 * sent, "sent_with_warmup": all_sent}}
+        found = cells([run("none", 1, 0.9, **of(4000, 4000, 8192, 8192)), run("importance", 1, 0.9, **of(80, 100, 256, 512))])
+        self.assertEqual(found["none"][4:9], ["8", "1.0", "1.0", "1.0", "1.0"])
+        self.assertEqual(found["importance"][4:9], ["0", "50.0", "40.0", "32.0", "16.0"])
+
+    def test_runs_of_eight_ranks_are_never_those_of_four(self):
+        options = convergence.options_of("lenet", "none")
+        setup = convergence.SETUPS["lenet"]
+        four = dict(run("none", 1, 0.9), model="lenet", options=options, setup=setup.options, data=setup.data, steps=setup.steps)
+        self.assertTrue(convergence.has([four], "lenet", "none", 1))
+        self.assertFalse(convergence.has([four], "lenet_8", "none", 1))
+        eight = dict(four, model="lenet_8", ranks=8)
+        convergence.rows_of = lambda file: [four, eight] if file == convergence.RUNS else []
+        captions = [line for table in convergence.tables() for line in table.text().splitlines() if line.startswith("**")]
+        self.assertEqual([caption.split("`")[0] for caption in captions],
+                         [f"**lenet**, {setup.steps} steps: ", f"**lenet on 8 ranks**, {setup.steps} steps: "])
+
+    def test_a_recipe_has_the_batch_itself(self):
+        options = convergence.options_of("mlp_8", "epochs_1_mask")
+        self.assertNotIn("--global-batch", options)
+        self.assertIn("--lr 0.05", options)
+        self.assertEqual(convergence.recipe_of({"options": options}), convergence.recipe("mlp_8", "epochs_1_mask"))
 
     def test_minutes_are_of_each_rate_and_warm_up_steps_are_not_faster_than_dense_ones(self):
         warm = "topk --warmup-density 0.25 --warmup-steps 10"
@@ -86,7 +116,7 @@ class Convergence(unittest.TestCase):
         ours, peers = text.split("DistributedDataParallel")
         self.assertEqual(("`none`" in ours, "`none`" in peers, "`ddp" in ours), (True, False, False))
         self.assertEqual((ours.count("steps to 70.0 %"), peers.count("steps to 70.0 %")), (1, 1))
-        self.assertEqual(cells(runs, steps)["ddp_fp16"], ["1", "71.00", "+1.00 (1 pair)", "–", "2", "2.0", "40", "–", "2.0"])
+        self.assertEqual(cells(runs, steps)["ddp_fp16"], ["1", "71.00", "+1.00 (1 pair)", "–", "2", "2.0", "40", "2.0"])
         self.assertEqual(cells(runs)["ddp_fp16"][4:6], ["–", "–"])  # not measured
         self.assertNotIn("`ddp", convergence.Table("mlp", SETUP, [run("none", 1, 0.9), run("ddp_fp16", 1, 0.9)], []).text())
 
