@@ -94,9 +94,9 @@ class Convergence(unittest.TestCase):
         self.assertEqual([caption.split("`")[0] for caption in captions],
                          [f"**lenet**, {setup.steps} steps: ", f"**lenet on 8 ranks**, {setup.steps} steps: "])
 
-    def test_a_recipe_has_the_batch_itself(self):
+    def test_a_recipe_has_the_batch_and_the_algorithm_itself(self):
         options = convergence.options_of("mlp_8", "epochs_1_mask")
-        self.assertNotIn("--global-batch", options)
+        self.assertNotRegex(options, "--global-batch|--algorithm")
         self.assertIn("--lr 0.05", options)
         self.assertEqual(convergence.recipe_of({"options": options}), convergence.recipe("mlp_8", "epochs_1_mask"))
 
