@@ -164,26 +164,25 @@ TEST(Tags, OfManyMessagesMatchInTheOppositeOrder) {
       ASSERT_EQ(data, tag);
     }
   };
-  test::on_groups(
-      2,
-      [&](Group& group) {
-        group.rank() == 0 ? send_all(group) : receive_kept(group);
-        barrier(group);
-        int ready = kMany;
-        if (group.rank() == 0) {
-          recv(group, 1, std::span(&ready, 1), {.tag = kMany});
-          return send_all(group);
-        }
-        std::vector<int> data(kMany);
-        std::vector<Work> works;
-        for (int tag = kMany - 1; tag >= 0; --tag)
-          works.push_back(
-              start_recv(group, 0, std::span(data).subspan(static_cast<std::size_t>(tag), 1), {.tag = tag}));
-        works.push_back(start_send(group, 0, std::span(&ready, 1), {.tag = kMany}));
-        for (Work& work : works) work.wait();
-        for (int tag = 0; tag < kMany; ++tag) ASSERT_EQ(data[static_cast<std::size_t>(tag)], tag);
-      },
-      {.timeout = 120s});
+  test::on_groups(2,
+                  [&](Group& group) {
+                    group.rank() == 0 ? send_all(group) : receive_kept(group);
+                    barrier(group);
+                    int ready = kMany;
+                    if (group.rank() == 0) {
+                      recv(group, 1, std::span(&ready, 1), {.tag = kMany});
+                      return send_all(group);
+                    }
+                    std::vector<int> data(kMany);
+                    std::vector<Work> works;
+                    for (int tag = kMany - 1; tag >= 0; --tag)
+                      works.push_back(start_recv(group, 0, std::span(data).subspan(static_cast<std::size_t>(tag), 1),
+                                                 {.tag = tag}));
+                    works.push_back(start_send(group, 0, std::span(&ready, 1), {.tag = kMany}));
+                    for (Work& work : works) work.wait();
+                    for (int tag = 0; tag < kMany; ++tag) ASSERT_EQ(data[static_cast<std::size_t>(tag)], tag);
+                  },
+                  {.timeout = 120s});
 }
 
 TEST(Tags, StayKeptAcrossCollectives) {
