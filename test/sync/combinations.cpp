@@ -52,7 +52,7 @@ bool refused_by_tables(const Combination& chosen) {
   return is_refused([&] {
     const server::WorkerTables worker(setup, 0, {Buffer(std::span(weights))}, [](auto&&) {});
     server::ServerTables server(0, 1 << 24, [](auto&&) {});
-    server.receive(0, {.kind = server::MessageKind::setup, .last = 1, .body = server::payload_of(setup.bytes())});
+    server.receive(0, server::Hello{.is_new = true, .setup = server::payload_of(setup.bytes())});
   });
 }
 
