@@ -24,7 +24,7 @@ struct Fields {
   std::uint32_t stream = 0;
   char role = kCaller;
   std::string magic = "SYNCOPTE";
-  std::uint16_t protocol = 2;
+  std::uint16_t protocol = 3;
   std::string version{syncopate::version()};
   std::uint8_t tls = 0;
   std::string meeting = std::string(32, '\0');  ///< digest of the rendezvous: not a part of the hello
