@@ -129,16 +129,12 @@ std::uint64_t ServerTables::apply(const Record& record) {
 }
 
 void ServerTables::apply_to(Job& job, const Record& record) {
-  std::visit(OneOf{[](const change::SetUp&) {},
-                   [&](const auto& of_rows) {
-    apply_to_rows(job, of_rows.table, record); },
-                   [&](const auto& of_block)
-                     requires requires { of_block.block;
-}
-{ apply_to_block(job, of_block.block, record); }
-}  // namespace syncopate::server
-,
-             record.change);
+  std::visit(
+      [&](const auto& change) {
+        if constexpr (requires { change.block; }) apply_to_block(job, change.block, record);
+        if constexpr (requires { change.table; }) apply_to_rows(job, change.table, record);
+      },
+      record.change);
 }
 
 void ServerTables::apply_to_block(Job& job, std::uint32_t index, const Record& record) {
