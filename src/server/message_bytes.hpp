@@ -3,7 +3,7 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
+#include <type_traits>
 
 #include "server/message.hpp"
 #include "server/streams/stream.hpp"
@@ -36,16 +36,20 @@ struct MessageBytes {
 [[nodiscard]] WorkerMessage worker_message_of(Payload bytes);
 [[nodiscard]] ServerMessage server_message_of(Payload bytes);
 
-/// The bytes of the message's body; 0 if its kind has none.
-template <class... Kinds>
-[[nodiscard]] std::size_t body_bytes(const std::variant<Kinds...>& message) {
-  std::size_t bytes = 0;
-  const auto count = [&](const auto& field) {
-    if constexpr (requires { field.owner; }) bytes = field.bytes.size();
+/// The message's body, as a pointer; null if its kind has none. `message`: a variant of messages.
+[[nodiscard]] auto body_of(auto& message) {
+  std::conditional_t<std::is_const_v<std::remove_reference_t<decltype(message)>>, const Payload, Payload>* body =
+      nullptr;
+  const auto find = [&](auto& field) {
+    if constexpr (requires { field.owner; }) body = &field;
   };
-  std::visit([&](const auto& of) { std::apply([&](const auto&... field) { (count(field), ...); }, of.fields(of)); },
-             message);
-  return bytes;
+  std::visit([&](auto& of) { std::apply([&](auto&... field) { (find(field), ...); }, of.fields(of)); }, message);
+  return body;
+}
+
+[[nodiscard]] std::size_t body_bytes(const auto& message) {
+  const Payload* const body = body_of(message);
+  return body == nullptr ? 0 : body->bytes.size();
 }
 
 /// Queues the message on a stream.

@@ -11,18 +11,7 @@
 namespace syncopate::server {
 
 namespace {
-
 constexpr std::uint64_t kRelayed = 201;  // the first kind
-
-/// Calls `use` with the body of a change, if its kind has one.
-template <class Use>
-void with_body(Change& change, const Use& use) {
-  const auto use_field = [&](auto& field) {
-    if constexpr (requires { field.owner; }) use(field);
-  };
-  std::visit([&](auto& of) { std::apply([&](auto&... field) { (use_field(field), ...); }, of.fields(of)); }, change);
-}
-
 }  // namespace
 
 MessageBytes bytes_of(const RelayMessage& message) { return written(kRelayed, message); }
@@ -32,11 +21,11 @@ RelayMessage relay_message_of(Payload bytes) { return read_as<RelayMessage>(kRel
 void each_part(const Record& record, const std::function<void(const RecordPart&)>& take) {
   RecordPart part{
       .sequence = record.sequence, .worker = static_cast<std::uint32_t>(record.worker), .change = record.change};
-  base::ConstBytes rest;
-  with_body(part.change, [&](const Payload& body) { rest = body.bytes; });
+  Payload* const body = body_of(part.change);
+  base::ConstBytes rest = body == nullptr ? base::ConstBytes() : body->bytes;
   do {
     const std::size_t length = std::min(rest.size(), kMostBodyBytes);
-    with_body(part.change, [&](Payload& body) { body.bytes = rest.first(length); });
+    if (body != nullptr) body->bytes = rest.first(length);
     rest = rest.subspan(length);
     part.is_last = rest.empty();
     take(part);
@@ -44,8 +33,8 @@ void each_part(const Record& record, const std::function<void(const RecordPart&)
 }
 
 bool RecordReader::add(RecordPart part, Record& record) {
-  base::ConstBytes bytes;
-  with_body(part.change, [&](const Payload& body) { bytes = body.bytes; });
+  const Payload* const of_part = body_of(part.change);
+  const base::ConstBytes bytes = of_part == nullptr ? base::ConstBytes() : of_part->bytes;
   if (body_.size() + bytes.size() > most_bytes_)
     throw Corrupt(fmt::format("a record has more than {} bytes", most_bytes_));
   if (!part.is_last || !body_.empty()) body_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -53,7 +42,7 @@ bool RecordReader::add(RecordPart part, Record& record) {
   record = {.sequence = part.sequence, .worker = part.worker, .change = std::move(part.change)};
   if (body_.empty()) return true;  // a single part, which is not copied
   const Payload whole = payload_of(std::exchange(body_, {}));
-  with_body(record.change, [&](Payload& body) { body = whole; });
+  if (Payload* const body = body_of(record.change)) *body = whole;
   return true;
 }
 

@@ -24,7 +24,7 @@ namespace {
 
 /// Calls `use` with a table of rows and its lock held, so that no answer overtakes a later state.
 template <class Rows, class Use>
-void use_table(Rows& rows, std::uint32_t index, const Use& use) {
+void with_table(Rows& rows, std::uint32_t index, const Use& use) {
   if (index >= rows.size()) throw Corrupt(fmt::format("a worker names table {} of rows, of {}", index, rows.size()));
   rows[index]->table.with([&](auto& table) { use(*table); });
 }
@@ -56,16 +56,16 @@ void repeat(RowTable& table, std::size_t worker, const Change& change) {
 
 }  // namespace
 
-void ServerTables::use_rows(Job& job, std::size_t worker, const PullRows& pull) {
-  use_table(job.rows, pull.table, [&](RowTable& table) {
+void ServerTables::receive_rows(Job& job, std::size_t worker, const PullRows& pull) {
+  with_table(job.rows, pull.table, [&](RowTable& table) {
     if (!may_answer(table, worker, pull.pushes)) return;
     log_.send({worker, kRowPriority,
                PulledRows{.table = pull.table, .request = pull.request, .rows = table.pull(pull.ids.bytes)}});
   });
 }
 
-void ServerTables::use_rows(Job& job, std::size_t worker, const VisitRows& visit) {
-  use_table(job.rows, visit.table, [&](RowTable& table) {
+void ServerTables::receive_rows(Job& job, std::size_t worker, const VisitRows& visit) {
+  with_table(job.rows, visit.table, [&](RowTable& table) {
     if (!may_answer(table, worker, visit.pushes)) return;
     VisitedRows answer{.table = visit.table, .request = visit.request, .slabs = table.slabs()};
     if (visit.slab < table.slabs()) {
@@ -76,9 +76,9 @@ void ServerTables::use_rows(Job& job, std::size_t worker, const VisitRows& visit
   });
 }
 
-void ServerTables::use_rows(Job& job, std::size_t worker, const RowPush& push) {
+void ServerTables::receive_rows(Job& job, std::size_t worker, const RowPush& push) {
   const std::uint32_t index = std::visit([](const auto& sent) { return sent.table; }, push);
-  use_table(job.rows, index, [&](RowTable& table) { apply_push(job, index, table, worker, push); });
+  with_table(job.rows, index, [&](RowTable& table) { apply_push(job, index, table, worker, push); });
 }
 
 void ServerTables::apply_push(Job& job, std::uint32_t index, RowTable& table, std::size_t worker, const RowPush& push) {

@@ -186,20 +186,20 @@ void ServerTables::receive(std::size_t worker, const WorkerMessage& message) {
   if (!job || worker >= job->setup.workers) throw Corrupt(kNoHello);
   std::visit(OneOf{[](const Hello&) {}, [&](const Finish&) { leave(worker); },
                    [&](const FirstValues& first) {
-                     use_block(*job, first.block, [&](auto& block) { change(first.block, block, worker, first); });
+                     with_block(*job, first.block, [&](auto& block) { change(first.block, block, worker, first); });
                    },
                    [&](const Push& push) {
-                     use_block(*job, push.block, [&](auto& block) { change(push.block, block, worker, push); });
+                     with_block(*job, push.block, [&](auto& block) { change(push.block, block, worker, push); });
                    },
                    [&](const Fetch& fetch) {
-                     use_block(*job, fetch.block, [&](auto& block) { block.ask(worker, fetch.answer); });
+                     with_block(*job, fetch.block, [&](auto& block) { block.ask(worker, fetch.answer); });
                    },
-                   [&](const auto& of_rows) { use_rows(*job, worker, of_rows); }},
+                   [&](const auto& of_rows) { receive_rows(*job, worker, of_rows); }},
              message);
 }
 
 /// Answers the workers that can be answered afterwards.
-void ServerTables::use_block(Job& job, std::uint32_t index, const std::function<void(ServerBlock&)>& use) {
+void ServerTables::with_block(Job& job, std::uint32_t index, const std::function<void(ServerBlock&)>& use) {
   if (index >= job.blocks.size()) throw Corrupt(fmt::format("a worker names block {} of {}", index, job.blocks.size()));
   const Block& at = job.blocks[index]->block;
   const bool may_step = job.blocks[index]->kept.with([&](ServerBlock& block) {

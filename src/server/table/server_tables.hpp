@@ -110,10 +110,10 @@ class ServerTables final {
   void change(std::size_t index, ServerBlock& block, std::size_t worker, Change change);
   void step_jointly(Job& job, std::size_t table);
   void step_jointly(Job& job);
-  void use_block(Job& job, std::uint32_t index, const std::function<void(ServerBlock&)>& use);
-  void use_rows(Job& job, std::size_t worker, const PullRows& pull);
-  void use_rows(Job& job, std::size_t worker, const VisitRows& visit);
-  void use_rows(Job& job, std::size_t worker, const RowPush& push);
+  void with_block(Job& job, std::uint32_t index, const std::function<void(ServerBlock&)>& use);
+  void receive_rows(Job& job, std::size_t worker, const PullRows& pull);
+  void receive_rows(Job& job, std::size_t worker, const VisitRows& visit);
+  void receive_rows(Job& job, std::size_t worker, const RowPush& push);
   void apply_push(Job& job, std::uint32_t index, RowTable& table, std::size_t worker, const RowPush& push);
   void send_pushed(std::uint32_t index, RowTable& table, std::size_t worker);
   void end_wait(Job& job, std::uint32_t index, RowTable& table);
