@@ -28,16 +28,12 @@ std::string mismatch_of(const Servers& servers, const WorkerOptions& options) {
 void run_beside(const WorkerOptions& options, const std::function<void(const Servers&)>& meanwhile) {
   Servers servers(2);
   const auto all = programs(servers, options);
-  const auto each = [&](const std::function<void(Program&)>& act) {
-    std::vector<std::jthread> threads;
-    for (const auto& program : all) threads.emplace_back([&] { act(*program); });
-  };
-  each([](Program& program) {
+  on_each(all, [](Program& program) {
     program.start();
     program.step();
   });
   meanwhile(servers);
-  each([](Program& program) { program.go_on(5); });
+  on_each(all, [](Program& program) { program.go_on(5); });
   for (const auto& program : all) {
     EXPECT_EQ(program->worker().statistics().reconnections, 0U) << "its stream was ended";
     EXPECT_EQ(program->weights(1), all[0]->weights(1));

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -121,9 +122,14 @@ inline std::vector<std::unique_ptr<Program>> programs(const Servers& servers, co
   return made;
 }
 
-inline void run_all(std::span<const std::unique_ptr<Program>> programs, std::int64_t steps) {
+/// Each program's act, on a thread of its own.
+inline void on_each(std::span<const std::unique_ptr<Program>> programs, const std::function<void(Program&)>& act) {
   std::vector<std::jthread> threads;
-  for (const auto& program : programs) threads.emplace_back([&] { program->run(steps); });
+  for (const auto& program : programs) threads.emplace_back([&] { act(*program); });
+}
+
+inline void run_all(std::span<const std::unique_ptr<Program>> programs, std::int64_t steps) {
+  on_each(programs, [&](Program& program) { program.run(steps); });
 }
 
 }  // namespace syncopate::test

@@ -108,11 +108,7 @@ TEST(AServer, ThatIsAliveGoesOnAndAnotherOneWithItsIndexIsRefused) {
   Servers servers(2, {.addresses = {}, .replicas = 1});
   const WorkerOptions options{.servers = {}, .workers = 2};
   const auto all = programs(servers, options);
-  const auto each = [&](const std::function<void(Program&)>& act) {
-    std::vector<std::jthread> threads;
-    for (const auto& program : all) threads.emplace_back([&] { act(*program); });
-  };
-  each([](Program& program) {
+  on_each(all, [](Program& program) {
     program.start();
     program.step();
   });
@@ -123,7 +119,7 @@ TEST(AServer, ThatIsAliveGoesOnAndAnotherOneWithItsIndexIsRefused) {
             std::string::npos)
       << told;
   EXPECT_EQ(twin->status().kept_bytes, 0U);
-  each([](Program& program) { program.go_on(5); });
+  on_each(all, [](Program& program) { program.go_on(5); });
   EXPECT_TRUE(servers[0].wait_for_end(10s));
   Servers undisturbed(2);
   const auto whole = programs(undisturbed, options);
