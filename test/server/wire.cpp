@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <tuple>
+#include <typeinfo>
 
 #include "server/sent_bytes.hpp"
 #include "server/snapshot/snapshot_file.hpp"
@@ -116,6 +118,42 @@ TEST(MessageBytes, ReturnEveryField) {
   std::string unknown(server::text_of(sent_bytes(refused)));
   unknown[kFieldBytes] = 100;
   EXPECT_THROW(static_cast<void>(server_message_of(payload_of(unknown))), Corrupt);
+}
+
+/// Initialises a member of any type.
+struct Anything {
+  template <class T>
+  operator T() const;  // NOLINT(google-explicit-constructor): an aggregate converts it
+};
+
+/// The number of members of an aggregate.
+template <class Kind, class... Given>
+constexpr std::size_t members_of() {
+  if constexpr (requires { Kind{Given()..., Anything()}; })
+    return members_of<Kind, Given..., Anything>();
+  else
+    return sizeof...(Given);
+}
+
+template <class Kind>
+std::size_t fields_of(Kind of) {
+  return std::tuple_size_v<decltype(Kind::fields(of))>;
+}
+
+/// The terms of an answer are one member with three fields.
+TEST(MessageBytes, HaveAllMembersOfTheirKinds) {
+  const auto expect_all = [](const auto& message) {
+    std::visit(
+        []<class Kind>(const Kind& of) {
+          const std::size_t nested = std::is_same_v<Kind, Push> || std::is_same_v<Kind, Fetch> ? 2 : 0;
+          EXPECT_EQ(fields_of(of), members_of<Kind>() + nested) << typeid(Kind).name();
+        },
+        message);
+  };
+  each_kind<WorkerMessage>(expect_all);
+  each_kind<ServerMessage>(expect_all);
+  each_kind<RelayMessage>(expect_all);
+  each_kind<Change>(expect_all);
 }
 
 TEST(MessageBytes, OfEveryKindComeBack) {
