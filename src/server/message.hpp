@@ -103,8 +103,8 @@ struct RestoreRows {
   static auto fields(auto& of) { return std::tie(of.table, of.number, of.rows); }
 };
 
-/// A push without rows: states that all pushes of `steps` steps came before it, or, with `meets`, that the worker waits
-/// until all have marked these steps or, without a number of steps, come to this meeting.
+/// A push without rows. It states that all pushes of `steps` steps came before it. With `meets` the worker waits until
+/// all workers have marked these steps or, if `steps` is 0, have come to this meeting.
 struct MarkRows {
   std::uint32_t table = 0;
   std::uint64_t number = 0;
