@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "server/table/setup.hpp"
+#include "server/job/setup.hpp"
 
 namespace syncopate::laws {
 

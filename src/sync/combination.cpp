@@ -1,7 +1,7 @@
 // The checks of a combination: those of the synchronizer, of the parameter server's workers, and of the optimizer.
 #include "base/require.hpp"
 #include "schedule/policy.hpp"
-#include "server/table/setup.hpp"
+#include "server/job/setup.hpp"
 #include "sync/codec_state.hpp"
 #include "syncopate/optimizer.hpp"
 #include "syncopate/tooling/combinations.hpp"

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "server/dense/worker_block.hpp"
 #include "server/table/server_tables.hpp"
-#include "server/table/worker_block.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::server {

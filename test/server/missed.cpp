@@ -1,8 +1,8 @@
 // A worker that was away in a step reports it when its clock goes on, and servers average the others.
 #include <gtest/gtest.h>
 
-#include "server/table/server_block.hpp"
-#include "server/table/worker_block.hpp"
+#include "server/dense/server_block.hpp"
+#include "server/dense/worker_block.hpp"
 
 namespace syncopate::server {
 namespace {

@@ -1,5 +1,5 @@
 // The index of rows: no insertion takes long, and every row is found while the index grows.
-#include "server/table/row_index.hpp"
+#include "server/rows/row_index.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // Marks of rows: a worker that returns, and a process in its place, counts each meeting once.
-#include "server/table/row_marks.hpp"
+#include "server/rows/row_marks.hpp"
 
 #include <gtest/gtest.h>
 
+#include "server/job/setup.hpp"
 #include "server/table/server_tables.hpp"
-#include "server/table/setup.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::server {

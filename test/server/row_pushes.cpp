@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/table/worker_rows.hpp"
+#include "server/rows/worker_rows.hpp"
 
 namespace syncopate::server {
 namespace {

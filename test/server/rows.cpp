@@ -8,10 +8,10 @@
 #include <random>
 
 #include "optim/reference.hpp"
-#include "server/table/refusal.hpp"
-#include "server/table/row_table.hpp"
+#include "server/refusal.hpp"
+#include "server/rows/row_table.hpp"
+#include "server/rows/worker_rows.hpp"
 #include "server/table/server_tables.hpp"
-#include "server/table/worker_rows.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::server {

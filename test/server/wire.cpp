@@ -12,11 +12,11 @@
 #include <tuple>
 #include <typeinfo>
 
+#include "server/dense/answer_stream.hpp"
+#include "server/refusal.hpp"
+#include "server/replication/record.hpp"
 #include "server/sent_bytes.hpp"
 #include "server/snapshot/snapshot_file.hpp"
-#include "server/table/answer_stream.hpp"
-#include "server/table/record.hpp"
-#include "server/table/refusal.hpp"
 #include "server/table/server_tables.hpp"
 #include "server/table/worker_tables.hpp"
 #include "syncopate/consistency.hpp"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/guarded.hpp"
+#include "server/job/setup.hpp"
 #include "server/sent_bytes.hpp"
-#include "server/table/setup.hpp"
 #include "set_clock.hpp"
 #include "syncopate/error.hpp"
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "server/job/setup.hpp"
 #include "server/process/replica_keeper.hpp"
 #include "server/sent_bytes.hpp"
-#include "server/table/setup.hpp"
 #include "set_clock.hpp"
 #include "syncopate/error.hpp"
 

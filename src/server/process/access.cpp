@@ -6,7 +6,7 @@
 #include "base/crypto/secret.hpp"
 #include "base/env.hpp"
 #include "base/require.hpp"
-#include "server/table/setup.hpp"
+#include "server/job/setup.hpp"
 #include "transport/connect/launch.hpp"
 
 namespace syncopate::server {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/job/setup.hpp"
 #include "server/process/status.hpp"
-#include "server/table/setup.hpp"
 
 namespace syncopate::server {
 

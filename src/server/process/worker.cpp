@@ -6,11 +6,11 @@
 #include "base/clock.hpp"
 #include "base/fork.hpp"
 #include "base/require.hpp"
+#include "server/job/settings.hpp"
 #include "server/process/access.hpp"
 #include "server/process/turn_thread.hpp"
 #include "server/process/worker_shell.hpp"
 #include "server/streams/streams.hpp"
-#include "server/table/settings.hpp"
 #include "server/table/worker_tables.hpp"
 #include "syncopate/server.hpp"
 

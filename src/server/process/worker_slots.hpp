@@ -12,8 +12,8 @@
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
+#include "server/replication/log.hpp"
 #include "server/streams/stream.hpp"
-#include "server/table/log.hpp"
 #include "syncopate/server.hpp"
 
 namespace syncopate::server {

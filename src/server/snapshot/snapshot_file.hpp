@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "server/job/setup.hpp"
 #include "server/payload.hpp"
-#include "server/table/setup.hpp"
 
 namespace syncopate::server {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/table/row_table.hpp"
+#include "server/rows/row_table.hpp"
 #include "server/table/server_tables.hpp"
 
 namespace syncopate::server {

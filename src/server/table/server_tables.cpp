@@ -6,7 +6,7 @@
 
 #include "base/random.hpp"
 #include "base/require.hpp"
-#include "server/table/refusal.hpp"
+#include "server/refusal.hpp"
 #include "server/table/server_job.hpp"
 
 namespace syncopate::server {

@@ -11,8 +11,8 @@
 
 #include "base/clock.hpp"
 #include "base/guarded.hpp"
-#include "server/table/log.hpp"
-#include "server/table/server_block.hpp"
+#include "server/dense/server_block.hpp"
+#include "server/replication/log.hpp"
 
 namespace syncopate::server {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/guarded.hpp"
-#include "server/table/request.hpp"
-#include "server/table/worker_block.hpp"
-#include "server/table/worker_rows.hpp"
+#include "server/dense/worker_block.hpp"
+#include "server/request.hpp"
+#include "server/rows/worker_rows.hpp"
 #include "syncopate/optimizer.hpp"
 
 namespace syncopate::server {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/table/setup.hpp"
+#include "server/job/setup.hpp"
 #include "syncopate/policy.hpp"
 #include "syncopate/simulate.hpp"
 

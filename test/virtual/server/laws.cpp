@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "server/rows/row_table.hpp"
 #include "server/sent_bytes.hpp"
-#include "server/table/row_table.hpp"
 #include "virtual/server/job.hpp"
 
 namespace syncopate::virtual_server {

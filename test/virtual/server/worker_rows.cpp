@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/random.hpp"
-#include "server/table/row_table.hpp"
+#include "server/rows/row_table.hpp"
 #include "virtual/server/job.hpp"
 
 namespace syncopate::virtual_server {

@@ -1,5 +1,5 @@
 // The checks of a table of rows, and the first values of its rows.
-#include "server/table/row_rules.hpp"
+#include "server/job/row_rules.hpp"
 
 #include <algorithm>
 #include <cmath>

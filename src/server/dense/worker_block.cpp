@@ -1,5 +1,5 @@
 // The worker's half of a block: adds updates up, sends requests when the consistency model requires it, takes answers.
-#include "server/table/worker_block.hpp"
+#include "server/dense/worker_block.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "kernel/norm.hpp"
 #include "kernel/reduce.hpp"
-#include "server/table/answer_stream.hpp"
+#include "server/dense/answer_stream.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::server {

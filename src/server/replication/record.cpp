@@ -1,5 +1,5 @@
 // Records as bytes: a record whose body is longer than a message's is sent in parts.
-#include "server/table/record.hpp"
+#include "server/replication/record.hpp"
 
 #include <fmt/format.h>
 

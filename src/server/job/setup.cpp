@@ -1,5 +1,5 @@
 // Setups as bytes, the difference of two, and the blocks and terms that follow from one.
-#include "server/table/setup.hpp"
+#include "server/job/setup.hpp"
 
 #include <fmt/ranges.h>
 
@@ -10,9 +10,9 @@
 #include "base/require.hpp"
 #include "base/wire.hpp"
 #include "optim/norms.hpp"
+#include "server/job/settings.hpp"
 #include "server/message.hpp"
 #include "server/placement.hpp"
-#include "server/table/settings.hpp"
 #include "syncopate/optimizer.hpp"
 
 namespace syncopate::server {

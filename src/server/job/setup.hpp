@@ -8,7 +8,7 @@
 #include "compress/coding.hpp"
 #include "optim/rule.hpp"
 #include "server/consistency.hpp"
-#include "server/table/row_rules.hpp"
+#include "server/job/row_rules.hpp"
 #include "syncopate/dtype.hpp"
 
 namespace syncopate::server {

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "base/mutex.hpp"
-#include "server/table/record.hpp"
+#include "server/replication/record.hpp"
 
 namespace syncopate::server {
 

@@ -1,11 +1,11 @@
 // Splits ids by server, and finds those that are equal.
-#include "server/table/row_split.hpp"
+#include "server/rows/row_split.hpp"
 
 #include <algorithm>
 #include <bit>
 
 #include "base/require.hpp"
-#include "server/table/row_rules.hpp"
+#include "server/job/row_rules.hpp"
 
 namespace syncopate::server {
 

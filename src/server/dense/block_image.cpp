@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "base/wire.hpp"
-#include "server/table/server_block.hpp"
+#include "server/dense/server_block.hpp"
 #include "syncopate/error.hpp"
 
 namespace syncopate::server {

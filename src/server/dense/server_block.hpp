@@ -8,8 +8,8 @@
 
 #include "optim/norms.hpp"
 #include "optim/rule.hpp"
+#include "server/dense/answer_stream.hpp"
 #include "server/message.hpp"
-#include "server/table/answer_stream.hpp"
 
 namespace syncopate::server {
 

@@ -1,5 +1,5 @@
 // The marks of a table of rows: steps and meetings of its workers.
-#include "server/table/row_marks.hpp"
+#include "server/rows/row_marks.hpp"
 
 #include <fmt/format.h>
 

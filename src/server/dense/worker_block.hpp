@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "server/job/setup.hpp"
 #include "server/message.hpp"
-#include "server/table/setup.hpp"
 
 namespace syncopate::server {
 

@@ -1,5 +1,5 @@
 // A server's rows: their memory, their updates, and images of them.
-#include "server/table/row_table.hpp"
+#include "server/rows/row_table.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/require.hpp"
-#include "server/table/refusal.hpp"
+#include "server/refusal.hpp"
 
 namespace syncopate::server {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "server/table/request.hpp"
-#include "server/table/row_split.hpp"
-#include "server/table/setup.hpp"
+#include "server/job/setup.hpp"
+#include "server/request.hpp"
+#include "server/rows/row_split.hpp"
 
 namespace syncopate::server {
 

@@ -1,5 +1,5 @@
 // A worker's rows: sums gradients of equal ids, packs messages, and places answers.
-#include "server/table/worker_rows.hpp"
+#include "server/rows/worker_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/require.hpp"
+#include "server/message_bytes.hpp"
 
 namespace syncopate::server {
 

@@ -1,5 +1,5 @@
 // Answers of a server: copies of its weights, or packets that lead from version to version.
-#include "server/table/answer_stream.hpp"
+#include "server/dense/answer_stream.hpp"
 
 #include <algorithm>
 

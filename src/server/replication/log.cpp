@@ -1,5 +1,5 @@
 // The log of a server: sequence numbers, records that are sent again after a broken stream, and held answers.
-#include "server/table/log.hpp"
+#include "server/replication/log.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
+#include "server/job/row_rules.hpp"
 #include "server/message.hpp"
-#include "server/table/row_index.hpp"
-#include "server/table/row_marks.hpp"
-#include "server/table/row_rules.hpp"
+#include "server/rows/row_index.hpp"
+#include "server/rows/row_marks.hpp"
 
 namespace syncopate::server {
 

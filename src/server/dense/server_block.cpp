@@ -1,5 +1,5 @@
 // The server's half of a block: takes updates once, applies them, and determines which workers can be answered.
-#include "server/table/server_block.hpp"
+#include "server/dense/server_block.hpp"
 
 #include <fmt/format.h>
 
