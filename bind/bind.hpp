@@ -27,6 +27,7 @@ void bind_synchronizer(nb::module_& module);
 void bind_parameter(nb::module_& module);
 void bind_placement(nb::module_& module);
 void bind_consistency(nb::module_& module);
+void bind_storage(nb::module_& module);
 void bind_policy(nb::module_& module);
 void bind_rule(nb::module_& module);
 void bind_testing(nb::module_& module);

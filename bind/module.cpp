@@ -18,6 +18,7 @@ NB_MODULE(_core, module) {
   bind::bind_codec(module);
   bind::bind_placement(module);
   bind::bind_consistency(module);
+  bind::bind_storage(module);
   bind::bind_policy(module);
   bind::bind_rule(module);
   bind::bind_testing(module);

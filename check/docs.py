@@ -13,7 +13,7 @@ EXCERPTS = {
     "docs/use.md": ["example/own_model.cpp"],
     "docs/extending.md": (
         [f"test/template/{kind}.cpp" for kind in ("codec", "algorithm", "policy", "placement")]
-        + ["example/own/rule.cpp", "example/own/consistency.cpp", "example/own/workers.hpp"]
+        + ["example/own/rule.cpp", "example/own/consistency.cpp", "example/own/storage.cpp", "example/own/workers.hpp"]
     ),
 }
 

@@ -25,6 +25,7 @@ CatalogueChosen::CatalogueChosen(const CatalogueGiven& given) : entries_(held(st
 template void CatalogueChosen::add(const PythonCodec* entry);
 template void CatalogueChosen::add(const PythonPlacement* entry);
 template void CatalogueChosen::add(const PythonConsistency* entry);
+template void CatalogueChosen::add(const PythonStorage* entry);
 template void CatalogueChosen::add(const PythonPolicy* entry);
 template void CatalogueChosen::add(const PythonRule* entry);
 

@@ -16,13 +16,14 @@
 #include "component/placement.hpp"
 #include "component/policy.hpp"
 #include "component/rule.hpp"
+#include "component/storage.hpp"
 #include "syncopate/catalogue.hpp"
 
 namespace syncopate::bind {
 
 /// A component of any kind.
 using ComponentGiven = std::variant<const PythonCodec*, const PythonPlacement*, const PythonConsistency*,
-                                    const PythonPolicy*, const PythonRule*>;
+                                    const PythonStorage*, const PythonPolicy*, const PythonRule*>;
 using CatalogueGiven = std::vector<ComponentGiven>;
 
 /// A name with its parameter, or a component, which then need not be in the catalogue.

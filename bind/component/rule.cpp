@@ -1,7 +1,6 @@
 // The class Rule of the Python package: a descriptor whose update calls Python with arrays of NumPy.
 #include "component/rule.hpp"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/vector.h>
 
@@ -9,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "component/lent.hpp"
 #include "syncopate/catalogue.hpp"
 
 namespace syncopate::bind {
@@ -42,29 +42,20 @@ struct RuleStep {
   optim::Hyperparameters with;
 };
 
-using Floats = nb::ndarray<nb::numpy, float, nb::ndim<1>>;
-
-/// Owns no memory; its references count the arrays that are still used.
-nb::capsule counter_of_arrays() {
-  static constexpr int kNothing = 0;
-  return {&kNothing, [](void* /*nothing*/) noexcept {}};
-}
-
 void update(const void* self, const Step& step, const TensorSlice& part) {
   const auto& rule = *static_cast<const PythonRule*>(self);
   with_gil(rule.who(), [&] {
-    const nb::capsule owner = counter_of_arrays();
-    const auto over = [&](float* values) { return nb::cast(Floats(values, {part.size()}, owner)); };
+    const Lent lent;
     {
       nb::list arguments;
       arguments.append(RuleStep{step.rate(), step.decay(), step.at.step, step.with});
-      arguments.append(over(part.weights.data()));
-      arguments.append(over(part.gradient.data()));
-      for (std::size_t s = 0; s < rule.state.size(); ++s) arguments.append(over(part.state[s]));
+      arguments.append(lent.over(part.weights));
+      arguments.append(lent.over(part.gradient));
+      for (std::size_t s = 0; s < rule.state.size(); ++s)
+        arguments.append(lent.over(std::span(part.state[s], part.size())));
       rule.functions()[0](*nb::tuple(arguments));
     }
-    if (Py_REFCNT(owner.ptr()) > 1)
-      throw Misuse(fmt::format("{} still uses an array after its update; allowed: copies", rule.who()));
+    lent.require_returned(rule, "update");
   });
   std::ranges::fill(part.gradient, 0.0F);
 }

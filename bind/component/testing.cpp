@@ -4,10 +4,14 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <deque>
+#include <vector>
+
 #include "codec.hpp"
 #include "component/consistency.hpp"
 #include "component/placement.hpp"
 #include "component/policy.hpp"
+#include "component/storage.hpp"
 
 namespace syncopate::bind {
 
@@ -77,6 +81,38 @@ void bind_server_checks(nb::module_& module) {
       "Return the first broken law, or None.");
 }
 
+void bind_storage_check(nb::module_& module) {
+  const StorageCheck job;
+  module.def(
+      "check_storage",
+      [](const PythonStorage& storage, const std::string& parameter, std::uint64_t seed, std::uint64_t cases,
+         std::int64_t steps, std::size_t most_workers, std::size_t most_elements, const nb::object& memory) {
+        std::vector<nb::object> objects;
+        std::deque<std::vector<float>> arrays;
+        StorageCheck with{.parameter = parameter,
+                          .seed = seed,
+                          .cases = cases,
+                          .steps = steps,
+                          .most_workers = most_workers,
+                          .most_elements = most_elements};
+        with.memory = [&](std::size_t elements) -> Buffer {
+          if (!storage.loads_objects()) return std::span(arrays.emplace_back(elements));
+          const nb::object made =
+              memory.is_none() ? nb::module_::import_("numpy").attr("zeros")(elements, "float32") : memory(elements);
+          objects.push_back(made);
+          return {made.ptr(), elements, DType::u8};
+        };
+        return checked([&] { return check_storage(storage, with); });
+      },
+      "storage"_a, nb::kw_only(), "parameter"_a = "", "seed"_a = job.seed, "cases"_a = job.cases, "steps"_a = job.steps,
+      "most_workers"_a = job.most_workers, "most_elements"_a = job.most_elements, "memory"_a = nb::none(),
+      "Run jobs of a parameter server with drawn numbers of workers and elements, under bsp and ssp:1, with and "
+      "without a codec. Laws: \"equal weights\": all workers end with the same bits; \"equal bits\": and with them "
+      "again; \"nothing remembered\": a replica that joins halfway ends with its server's state; \"equal memory\": "
+      "`load` returns what `store` wrote; \"no deadlock\"; \"no exception\". memory(elements): what `load` and "
+      "`store` understand; by default an array of NumPy. Return the first broken law, or None.");
+}
+
 void bind_gradient_checks(nb::module_& module) {
   const PolicyCheck timeline;
   module.def(
@@ -116,6 +152,7 @@ void bind_gradient_checks(nb::module_& module) {
 void bind_testing(nb::module_& module) {
   bind_broken(module);
   bind_server_checks(module);
+  bind_storage_check(module);
   bind_gradient_checks(module);
 }
 

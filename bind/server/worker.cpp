@@ -72,16 +72,27 @@ WorkerOptions options_of(const std::optional<std::vector<std::string>>& servers,
   return options;
 }
 
+/// The storage of that name, if Python has it.
+const PythonStorage* own_storage(const Given<PythonStorage>& given, std::string_view name,
+                                 const CatalogueGiven& catalogue) {
+  if (const auto* const own = std::get_if<const PythonStorage*>(&given)) return *own;
+  for (const ComponentGiven& one : catalogue)
+    if (const auto* const own = std::get_if<const PythonStorage*>(&one))
+      if ((*own)->own_name() == name.substr(0, name.find(':'))) return *own;
+  return nullptr;
+}
+
 Working connect(const CodingGiven& coding, const std::optional<std::vector<std::string>>& servers,
                 std::optional<std::size_t> worker, std::optional<std::size_t> workers,
                 const Given<PythonPlacement>& placement, const Given<PythonConsistency>& consistency,
-                const Given<PythonCodec>& answers, const Given<PythonRule>& optimizer,
-                const nb::typed<nb::dict, std::string, double>& rule_options, Seconds timeout_s,
-                const std::optional<JobAccess>& access, const CatalogueGiven& catalogue) {
+                const Given<PythonStorage>& storage, const Given<PythonCodec>& answers,
+                const Given<PythonRule>& optimizer, const nb::typed<nb::dict, std::string, double>& rule_options,
+                Seconds timeout_s, const std::optional<JobAccess>& access, const CatalogueGiven& catalogue) {
   WorkerOptions options = options_of(servers, worker, workers, access);
   CatalogueChosen chosen(catalogue);
   options.placement = chosen.name(placement);
   options.consistency = chosen.name(consistency);
+  options.storage = chosen.name(storage);
   options.coding = coding.options(chosen);
   options.answers = chosen.name(answers);
   options.optimizer = chosen.name(optimizer);
@@ -92,7 +103,8 @@ Working connect(const CodingGiven& coding, const std::optional<std::vector<std::
   auto signals = std::make_shared<Signals>();
   options.while_waiting = [signals] { signals->look(); };
   auto connected = signals->without_gil([&] { return TableWorker::connect(options); });
-  return Working(std::move(connected), chosen.entries(), options, std::move(signals));
+  return Working(std::move(connected), chosen.entries(), options, std::move(signals),
+                 own_storage(storage, options.storage, catalogue));
 }
 
 void bind_connect(nb::class_<Working>& type) {
@@ -101,19 +113,20 @@ void bind_connect(nb::class_<Working>& type) {
       [&](auto make, auto... coding) {
         type.def_static("connect", make, nb::kw_only(), "servers"_a = nb::none(), "worker"_a = nb::none(),
                         "workers"_a = nb::none(), "placement"_a = usual.placement, "consistency"_a = usual.consistency,
-                        "answers"_a = usual.answers, "optimizer"_a = usual.optimizer, "hyperparameters"_a = nb::dict(),
-                        "timeout_s"_a = nb::none(), "access"_a = nb::none(), "catalogue"_a = CatalogueGiven{},
-                        coding..., nb::call_policy<Remembered>(), kConnectDoc);
+                        "storage"_a = usual.storage, "answers"_a = usual.answers, "optimizer"_a = usual.optimizer,
+                        "hyperparameters"_a = nb::dict(), "timeout_s"_a = nb::none(), "access"_a = nb::none(),
+                        "catalogue"_a = CatalogueGiven{}, coding..., nb::call_policy<Remembered>(), kConnectDoc);
       },
       connect);
 }
 
 void bind_tables(nb::class_<Working>& type) {
   type.def("create_table", &Working::create_table, "name"_a, "weights"_a, nb::kw_only(), "spared"_a = false,
-           "Create a table for these weights, an array of float32 that is used in place, and return its index. The "
-           "worker reads and writes the array in `start`, `update` and `sync`; in lockstep (staleness 0) also between "
-           "`update` and the return of `sync`. Every worker creates the same tables in the same order. spared: layer-"
-           "wise rules neither scale nor decay this table. Raises Misuse after `start`.")
+           "Create a table for these weights, an array of float32, float16 or bfloat16 that is used in place, or what "
+           "the `storage` loads, and return its index. The worker reads and writes the array in `start`, `update` and "
+           "`sync`; in lockstep (staleness 0) one of float32 also between `update` and the return of `sync`. Every "
+           "worker creates the same tables in the same order. spared: layer-wise rules neither scale nor decay this "
+           "table. Raises Misuse after `start`.")
       .def(
           "start",
           [](const Working& self, const std::optional<KeptTables>& earlier) {
@@ -127,7 +140,7 @@ void bind_tables(nb::class_<Working>& type) {
       .def(
           "update",
           [](const Working& self, std::size_t table, nb::handle gradient, double rate) {
-            const Array array = array_of(gradient, {}, "gradient");
+            const Array array = self.memory_of(gradient, "gradient");
             self.call([&](TableWorker& worker) { worker.update(table, array.buffer, rate); });
           },
           "table"_a, "gradient"_a, "rate"_a,
@@ -175,13 +188,18 @@ void bind_checkpoints(nb::class_<Working>& type) {
 }  // namespace
 
 std::size_t Working::create_table(const std::string& name, nb::handle weights, bool spared) {
-  const Array array = array_of(weights, {}, "weights");
-  if (array.buffer.dtype != DType::f32)
-    throw Misuse("the weights of table '" + name + "' are of type " + std::string(name_of(array.buffer.dtype)) +
-                 "; allowed: f32");
+  const Array array = memory_of(weights, "weights");
   const std::size_t table = call([&](TableWorker& worker) { return worker.create_table(name, array.buffer, spared); });
   own()->arrays.push_back(array);
+  if (storage_ != nullptr && storage_->loads_objects()) own()->entries->push_back(nb::borrow(weights));
   return table;
+}
+
+Array Working::memory_of(nb::handle object, const char* role) const {
+  if (storage_ == nullptr || !storage_->loads_objects()) return array_of(object, {}, role);
+  std::size_t elements = 1;
+  for (const std::size_t length : nb::cast<std::vector<std::size_t>>(object.attr("shape"))) elements *= length;
+  return {.owner = {}, .buffer = Buffer(object.ptr(), elements, DType::u8)};
 }
 
 void bind_worker(nb::module_& module) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "component/storage.hpp"
 #include "server/closable.hpp"
 #include "signals.hpp"
 #include "syncopate/server.hpp"
@@ -31,11 +32,12 @@ class Turn final {
 class Working final : public Closable<TableWorker> {
  public:
   Working(std::unique_ptr<TableWorker> worker, std::shared_ptr<std::vector<nb::object>> components,
-          const WorkerOptions& options, std::shared_ptr<Signals> signals)
+          const WorkerOptions& options, std::shared_ptr<Signals> signals, const PythonStorage* storage)
       : Closable(std::move(worker), std::move(components), "worker"),
         worker_(options.worker),
         workers_(options.workers),
-        signals_(std::move(signals)) {}
+        signals_(std::move(signals)),
+        storage_(storage) {}
 
   [[nodiscard]] std::size_t worker() const noexcept { return worker_; }
   [[nodiscard]] std::size_t workers() const noexcept { return workers_; }
@@ -46,12 +48,15 @@ class Working final : public Closable<TableWorker> {
     const Turn turn(used->is_called);
     return signals_->without_gil([&] { return std::forward<Call>(call)(*used->object); });
   }
-  /// The worker uses the array in place.
+  /// Weights or a gradient: an array that is used in place, or the object itself if the job's storage loads it.
+  [[nodiscard]] Array memory_of(nb::handle object, const char* role) const;
+  /// The worker uses the memory in place.
   std::size_t create_table(const std::string& name, nb::handle weights, bool spared);
 
  private:
   std::size_t worker_, workers_;
   std::shared_ptr<Signals> signals_;
+  const PythonStorage* storage_;  ///< null: the library's; held by the components
 };
 
 /// Tables of rows.

@@ -25,10 +25,11 @@ inline bool serve(const syncopate::Catalogue& catalogue) {
 }
 
 /// Pulls two tables of weights towards the worker's number, so that training ends at the mean of the workers. Returns
-/// whether that is 1.
-inline bool train(const syncopate::WorkerOptions& own) {
+/// whether that is 1. `Real`: the type of weights and gradients in the program's memory.
+template <class Real>
+bool train(const syncopate::WorkerOptions& own) {
   constexpr double kRate = 0.01;
-  std::vector<float> weights[] = {std::vector<float>(10), std::vector<float>(100)};
+  std::vector<Real> weights[] = {std::vector<Real>(10), std::vector<Real>(100)};
   const auto worker = syncopate::TableWorker::connect(own);
   worker->create_table("small", std::span(weights[0]));
   worker->create_table("large", std::span(weights[1]));
@@ -36,22 +37,23 @@ inline bool train(const syncopate::WorkerOptions& own) {
   for (int step = 0; step < 1000; ++step) {
     for (std::size_t table = 0; table < 2; ++table) {
       worker->sync(table);
-      std::vector<float> gradient = weights[table];
-      for (float& value : gradient) value -= static_cast<float>(own.worker);
+      std::vector<Real> gradient = weights[table];
+      for (Real& value : gradient) value -= static_cast<Real>(own.worker);
       worker->update(table, std::span(gradient), kRate);
     }
     worker->clock(kRate);
   }
   worker->finish();
-  std::printf("worker %zu of %zu: weights %.1f\n", own.worker, own.workers, weights[0].front());
+  std::printf("worker %zu of %zu: weights %.1f\n", own.worker, own.workers, static_cast<double>(weights[0].front()));
   bool is_mean = true;
   for (const auto& table : weights)
-    for (const float weight : table) is_mean = is_mean && std::abs(weight - 1) <= 0.2F;
+    for (const Real weight : table) is_mean = is_mean && std::abs(weight - 1) <= Real{0.2};
   return is_mean;
 }
 
 /// Trains on two servers and three workers in this process. The servers have the same catalogue as the workers.
-inline int train_in_this_process(syncopate::WorkerOptions options) {
+template <class Real>
+int train_in_this_process(syncopate::WorkerOptions options) {
   std::vector<std::unique_ptr<syncopate::Server>> servers;
   for (std::size_t index = 0; index < 2; ++index) {
     servers.push_back(
@@ -65,7 +67,7 @@ inline int train_in_this_process(syncopate::WorkerOptions options) {
     workers.emplace_back([&, own = options, worker]() mutable {
       own.worker = worker;
       try {
-        status[worker] = train(own) ? 0 : 1;
+        status[worker] = train<Real>(own) ? 0 : 1;
       } catch (const std::exception& error) {
         std::fprintf(stderr, "worker %zu: %s\n", worker, error.what());
       }
@@ -78,15 +80,16 @@ inline int train_in_this_process(syncopate::WorkerOptions options) {
 
 /// A process of `syncopate run -n 3 --servers K --own-servers` is one worker or one server; otherwise this process is
 /// all of them. Returns an exit status.
-inline int train_on_workers(syncopate::WorkerOptions options) try {
+template <class Real = float>
+int train_on_workers(syncopate::WorkerOptions options) try {
   if (serve(options.catalogue)) return 0;
-  if (std::getenv("SYNCOPATE_SERVERS") == nullptr) return train_in_this_process(options);
+  if (std::getenv("SYNCOPATE_SERVERS") == nullptr) return train_in_this_process<Real>(options);
   const syncopate::WorkerOptions place = syncopate::worker_from_environment();
   options.access = place.access;
   options.servers = place.servers;
   options.worker = place.worker;
   options.workers = place.workers;
-  return train(options) ? 0 : 1;
+  return train<Real>(options) ? 0 : 1;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

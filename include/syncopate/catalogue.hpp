@@ -17,6 +17,7 @@ struct Rule;
 namespace server {
 struct Placement;
 struct Consistency;
+struct Storage;
 }  // namespace server
 
 /// A value that is passed in options; nothing is registered, and nothing is global. Every rank, worker and server of a
@@ -33,6 +34,7 @@ class Catalogue final {
   [[nodiscard]] Catalogue with(const optim::Rule& mine) const;
   [[nodiscard]] Catalogue with(const server::Placement& mine) const;
   [[nodiscard]] Catalogue with(const server::Consistency& mine) const;
+  [[nodiscard]] Catalogue with(const server::Storage& mine) const;
   template <class Entry>
   Catalogue with(const Entry&& temporary) const = delete;
 
@@ -42,6 +44,7 @@ class Catalogue final {
   [[nodiscard]] std::vector<const optim::Rule*> rules() const;
   [[nodiscard]] std::vector<const server::Placement*> placements() const;
   [[nodiscard]] std::vector<const server::Consistency*> consistencies() const;
+  [[nodiscard]] std::vector<const server::Storage*> storages() const;
 
  private:
   std::vector<const compress::Codec*> codecs_;  ///< the added ones
@@ -49,6 +52,7 @@ class Catalogue final {
   std::vector<const optim::Rule*> rules_;
   std::vector<const server::Placement*> placements_;
   std::vector<const server::Consistency*> consistencies_;
+  std::vector<const server::Storage*> storages_;
 };
 
 }  // namespace syncopate

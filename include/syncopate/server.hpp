@@ -110,12 +110,14 @@ class Server final {
 };
 
 struct WorkerOptions {
-  /// Where placement, consistency, codecs and optimizer are looked up. Workers and servers need the same entries.
+  /// Where placement, consistency, storage, codecs and optimizer are looked up. Workers and servers need the same
+  /// entries.
   Catalogue catalogue{};
   std::vector<std::string> servers;  ///< all addresses in the order of indices
   std::size_t worker = 0, workers = 1;
   std::string placement = "uniform";  ///< a name from shelf server/placement
   std::string consistency = "bsp";    ///< a name from shelf server/consistency, with its parameter: "ssp:3"
+  std::string storage = "plain";      ///< a name from shelf server/storage, with its parameter
   /// Coding of the updates, for which tables are the gradients; each packet of the codec must be decodable without
   /// others. Feedback momentum: the optimizer's momentum (that of momentum or nesterov, and not FeedbackOptions') is
   /// accumulated before the codec selects; in lockstep in the codec's state, else in the worker's own optimizer, whose
@@ -166,8 +168,10 @@ class TableWorker final {
   TableWorker(const TableWorker&) = delete;
   TableWorker& operator=(const TableWorker&) = delete;
 
-  /// Creates a table for these weights: f32, in the program's memory. The worker reads and writes them in `start`,
-  /// `update` and `sync`; in lockstep (staleness 0) also between `update` and the return of `sync`. Every worker
+  /// Creates a table for these weights in the program's memory. The worker reads and writes them in `start`, `update`
+  /// and `sync`; in lockstep (staleness 0) weights of f32 also between `update` and the return of `sync`. Servers keep
+  /// f32; of weights of f16 or bf16, or in memory that a storage loads (Storages::load), the worker has a copy of f32,
+  /// from which it rounds. Every worker
   /// creates the same tables in the same order. `spared`: WeightTensor::spared. Returns the table's index. Throws
   /// Misuse after `start`.
   std::size_t create_table(std::string name, Buffer weights, bool spared = false);
@@ -189,8 +193,8 @@ class TableWorker final {
   [[nodiscard]] KeptTables gather();
   [[nodiscard]] KeptByCodec kept_by_codec();  ///< after `flush`
   void restore(const KeptByCodec& kept);      ///< after `start`; throws Misuse for other lengths
-  /// Adds this worker's gradient of the current step to the table, with this learning rate; once a step. Does not wait
-  /// for a server. Sets the gradient to zero.
+  /// Adds this worker's gradient of the current step to the table, with this learning rate; once a step. It may have
+  /// another of the types of weights. Does not wait for a server. Sets the gradient to zero.
   void update(std::size_t table, Buffer gradient, double rate);
   /// Ends the step. A table without a call of `update` has no gradient in this step; `rate` applies to it.
   void clock(double rate);

@@ -11,9 +11,10 @@ namespace syncopate {
 
 /// The state of all tables between steps. Each vector holds the tables one after another in the order of creation.
 struct KeptTables {
-  std::int64_t step = 0;         ///< number of steps whose updates of all workers are included
-  std::vector<float> weights{};  ///< the servers' exact weights; `start` ignores them
-  std::string optimizer{};       ///< the rule whose state it is
+  std::int64_t step = 0;  ///< number of steps whose updates of all workers are included
+  std::vector<float>
+      weights{};  ///< the servers' exact weights; `start` reads those of tables of f16, bf16 or a storage's memory
+  std::string optimizer{};                                          ///< the rule whose state it is
   std::vector<std::pair<std::string, std::vector<float>>> state{};  ///< by name; empty: zero
 };
 /// A worker's codec state: what its packets so far have left out, by table.

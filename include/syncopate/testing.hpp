@@ -1,8 +1,9 @@
-// Testing: checks that a program's own consistency model, placement, policy or codec obeys the laws of its kind.
+// Testing: checks that a program's own components obey the laws of their kinds.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "syncopate/consistency.hpp"
 #include "syncopate/placement.hpp"
 #include "syncopate/policy.hpp"
+#include "syncopate/storage.hpp"
 
 namespace syncopate {
 
@@ -42,6 +44,26 @@ struct ConsistencyCheck {
 /// limit below 1.
 [[nodiscard]] std::optional<BrokenLaw> check_consistency(const server::Consistency& model,
                                                          const ConsistencyCheck& with = {});
+
+struct StorageCheck {
+  std::string parameter{};   ///< the text after the colon in `name:PARAMETER`; empty: its default
+  std::uint64_t seed = 0;    ///< of the first case, which is one job
+  std::uint64_t cases = 20;  ///< with consecutive seeds
+  std::int64_t steps = 8;    ///< of every worker
+  std::size_t most_workers = 4, most_elements = 300;  ///< elements: of each of two tables
+  /// Memory that Storages::load and store understand, for this number of weights, valid until the check returns. Empty:
+  /// memory of the processor, of f32.
+  std::function<Buffer(std::size_t elements)> memory{};
+};
+/// Runs jobs of a parameter server, under bsp and ssp:1, with and without a codec. The seed determines the number of
+/// workers, the lengths of the tables, and the gradients. Laws:
+/// "equal weights": all workers end with the same bits;
+/// "equal bits": the same job ends with them again;
+/// "nothing remembered": a replica that joins when half of the steps are made ends with its server's state;
+/// "equal memory": `load` returns what `store` wrote and `load` returned before;
+/// "no deadlock"; "no exception".
+/// Returns and throws as check_consistency.
+[[nodiscard]] std::optional<BrokenLaw> check_storage(const server::Storage& storage, const StorageCheck& with = {});
 
 struct PlacementCheck {
   std::uint64_t seed = 0;     ///< of the first case

@@ -9,6 +9,7 @@
 
 from syncopate import _core
 from syncopate._core import (
+    BlockView,
     Bucket,
     ClockView,
     Codec,
@@ -43,6 +44,7 @@ from syncopate._core import (
     ServerView,
     SharedWork,
     StepStatistics,
+    Storage,
     Synchronizer,
     SystemFailure,
     TableWorker,
@@ -79,6 +81,7 @@ for _class in vars(_core).values():
 
 __version__ = _core.__version__
 __all__ = [
+    "BlockView",
     "Bucket",
     "ClockView",
     "Codec",
@@ -119,6 +122,7 @@ __all__ = [
     "SharedWork",
     "Simulation",
     "StepStatistics",
+    "Storage",
     "Synchronizer",
     "SystemFailure",
     "TableWorker",

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from syncopate import _core
 
 
-def serve(catalogue: Iterable[_core.Codec | _core.Placement | _core.Consistency | _core.Policy | _core.Rule] = ()) -> None:
+def serve(
+    catalogue: Iterable[_core.Codec | _core.Placement | _core.Consistency | _core.Storage | _core.Policy | _core.Rule] = (),
+) -> None:
     """Serve, if `syncopate run --servers K --own-servers` started this process as a server; it ends when all workers have.
 
     catalogue: the components of its own that the job names. In a worker it returns at once. Raises as Server.start does, and

@@ -1,5 +1,5 @@
-"""Checks that a program's own consistency model, placement, policy or codec obeys the laws of its kind."""
+"""Checks that a program's own consistency model, storage, placement, policy or codec obeys the laws of its kind."""
 
-from syncopate._core import BrokenLaw, check_codec, check_consistency, check_placement, check_policy
+from syncopate._core import BrokenLaw, check_codec, check_consistency, check_placement, check_policy, check_storage
 
-__all__ = ["BrokenLaw", "check_codec", "check_consistency", "check_placement", "check_policy"]
+__all__ = ["BrokenLaw", "check_codec", "check_consistency", "check_placement", "check_policy", "check_storage"]

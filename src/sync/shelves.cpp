@@ -13,6 +13,7 @@
 #include "schedule/policy.hpp"
 #include "server/consistency.hpp"
 #include "server/placement.hpp"
+#include "server/storage.hpp"
 #include "sync/exchange.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/tooling/names.hpp"
@@ -31,6 +32,7 @@ std::vector<ShelfEntry> shelf_entries() {
   add("architecture", network::architectures());
   add("placement", server::placements());
   add("consistency", server::consistencies());
+  add("storage", server::storages());
   add("exchange", sync::exchanges());
   add("optimizer", optim::rules());
   add("format", input::formats());

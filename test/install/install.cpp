@@ -72,6 +72,7 @@ TEST(Install, AnotherProjectFindsLinksAndRunsThePackage) {
     expect_output(folder / "build/example_own_placement", "server 0 keeps 144 bytes\nserver 1 keeps 296 bytes\n");
     // Which updates a quorum leaves out depends on timing; the program fails beyond 0.2.
     expect_output(folder / "build/example_own_consistency", "server 1 keeps 220 bytes\n");
+    expect_output(folder / "build/example_own_storage", "server 1 keeps 220 bytes\n");
     expect_output((folder / "prefix/bin/syncopate") + " run -n 3 --servers 2 --own-servers -- " +
                       (folder / "build/example_own_placement"),
                   "worker 2 of 3: weights 1.0\n");

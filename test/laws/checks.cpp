@@ -7,6 +7,7 @@
 #include "compress/codec.hpp"
 #include "schedule/policy.hpp"
 #include "server/placement.hpp"
+#include "server/storage.hpp"
 #include "syncopate/codec_feedback.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/testing.hpp"
@@ -14,6 +15,7 @@
 namespace syncopate::laws {
 namespace {
 
+using server::BlockView;
 using server::Clock;
 using server::Consistency;
 using server::Demand;
@@ -21,6 +23,8 @@ using server::Placement;
 using server::Rule;
 using server::ServerView;
 using server::Shard;
+using server::Storage;
+using server::Storages;
 
 // Consistency models.
 
@@ -83,6 +87,94 @@ TEST(ConsistencyCheck, OfAParameterOrLimitThatIsNotAllowedIsMisuse) {
   static constexpr Consistency kPlain{.name = "plain", .rule = [](std::span<const double>) { return Rule{}; }};
   EXPECT_THROW(static_cast<void>(check_consistency(kPlain, {.parameter = "3"})), Misuse);
   EXPECT_THROW(static_cast<void>(check_consistency(kPlain, {.steps = 0})), Misuse);
+}
+
+// Storages: each of these breaks one law.
+
+TEST(Storage, OfEveryEntryObeysItsLaws) {
+  for (const Storage* storage : server::storages()) {
+    const auto broken = check_storage(*storage);
+    EXPECT_FALSE(broken) << broken->text;
+  }
+}
+
+/// A step of `apply`: w = w - c * factor().
+template <class Factor>
+Storages applied(Factor factor) {
+  return {.apply = [factor](const BlockView&, std::span<const float> combined, double, std::span<float>,
+                            std::span<float> weights) mutable {
+    const float by = factor();
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] -= by * combined[i];
+  }};
+}
+
+void expect_broken(Storages (*storages)(std::span<const double>), std::string_view law) {
+  const Storage mine{.name = "mine", .storages = storages};
+  const auto broken = check_storage(mine);
+  ASSERT_TRUE(broken) << law;
+  EXPECT_EQ(broken->law, law) << broken->text;
+  EXPECT_NE(broken->text.find("storage mine"), std::string::npos) << broken->text;
+  EXPECT_EQ(check_storage(mine, {.seed = broken->seed, .cases = 1}).value().law, law);
+}
+
+TEST(StorageCheck, NamesTheLawThatIsBroken) {
+  EXPECT_FALSE(check_storage(
+      {.name = "mine", .storages = [](std::span<const double>) { return applied([] { return 0.5F; }); }}));
+  expect_broken(
+      [](std::span<const double>) {
+        static int calls = 0;
+        return applied([] { return static_cast<float>(++calls); });
+      },
+      "equal bits");
+  expect_broken(
+      [](std::span<const double>) { return applied([calls = 0]() mutable { return static_cast<float>(++calls); }); },
+      "nothing remembered");
+  expect_broken([](std::span<const double>) -> Storages { return applied([]() -> float { throw Misuse("no step"); }); },
+                "no exception");
+  const auto halved = [](const Buffer& memory, std::span<float> values) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float*>(memory.data)[i] / 2;
+  };
+  static constexpr auto kStore = [](std::span<const float> values, const Buffer& memory) {
+    std::ranges::copy(values, static_cast<float*>(memory.data));
+  };
+  static const auto load = halved;
+  expect_broken([](std::span<const double>) { return Storages{.load = load, .store = kStore}; }, "equal memory");
+  expect_broken(
+      [](std::span<const double>) {
+        return Storages{.load =
+                            [](const Buffer& memory, std::span<float> values) {
+                              std::ranges::copy_n(static_cast<float*>(memory.data), std::ssize(values), values.begin());
+                            },
+                        .store =
+                            [calls = 0](std::span<const float> values, const Buffer& memory) mutable {
+                              if (++calls < 20) kStore(values, memory);  // under ssp:1 workers miss different ones
+                            }};
+      },
+      "equal weights");
+}
+
+TEST(StorageCheck, OfAStorageThatKeepsItsStateHolds) {
+  const Storage heavy{.name = "heavy", .storages = [](std::span<const double>) {
+                        return Storages{.apply =
+                                            [](const BlockView&, std::span<const float> combined, double,
+                                               std::span<float> kept, std::span<float> weights) {
+                                              const std::size_t count = weights.size();
+                                              for (std::size_t i = 0; i < count; ++i) {
+                                                kept[i] = 0.5F * kept[i] + combined[i];
+                                                kept[count + i] += 1;
+                                                weights[i] -= 0.1F * kept[i] / kept[count + i];
+                                              }
+                                            },
+                                        .kept = 2};
+                      }};
+  const auto broken = check_storage(heavy);
+  EXPECT_FALSE(broken) << broken->text;
+}
+
+TEST(StorageCheck, OfALimitThatIsNotAllowedIsMisuse) {
+  EXPECT_THROW(static_cast<void>(check_storage(
+                   {.name = "mine", .storages = [](std::span<const double>) { return Storages{}; }}, {.steps = 1})),
+               Misuse);
 }
 
 // Placements: the standard ones obey; each of these breaks one law.

@@ -51,6 +51,56 @@ class Lazy:
         return clocks.significance > 1e6
 
 
+class Clipped:
+    def accumulate(self, block, update, accumulated):
+        assert block.table in (0, 1) and block.end - block.begin == update.size == accumulated.size
+        accumulated += numpy.clip(update, -0.25, 0.25)
+
+
+class Last:
+    def combine(self, block, updates, combined):
+        combined[:] = updates[-1]
+
+
+class Heavy:
+    """v = MOMENTUM v + u, w = w - rate v."""
+
+    kept = 1
+
+    def __init__(self, momentum):
+        self.momentum = numpy.float32(momentum)
+
+    def apply(self, block, combined, rate, kept, weights):
+        kept[:] = self.momentum * kept + combined
+        weights -= numpy.float32(rate) * kept
+
+
+class Rounded:
+    def answer(self, block, weights, shown):
+        shown[:] = numpy.round(weights * 4) / 4
+
+
+class Memory:
+    """Values that its methods reach, and no array."""
+
+    def __init__(self, values):
+        self._values, self.shape = numpy.array(values, numpy.float64), numpy.shape(values)
+
+    def get(self):
+        return self._values.copy()
+
+    def put(self, values):
+        self._values[...] = values
+
+
+class Away:
+    def load(self, memory, values):
+        values[:] = memory.get()
+
+    def store(self, values, memory):
+        memory.put(values)
+
+
 def pairs(layers, step):
     """Two neighbouring gradients share a bucket."""
     assert step.ranks >= 1 and all(layer.bytes > 0 for layer in layers)
@@ -89,6 +139,8 @@ def thirds_alone(packet, elements, _):
 NUMBERS = [syncopate.Parameter("workers", 2, most=100, whole=True), syncopate.Parameter("steps", 5, most=100, whole=True)]
 HALVES = syncopate.Placement("halves", halves)
 QUORUM = syncopate.Consistency("quorum", Quorum, parameters=NUMBERS)
+CLIPPED, LAST, ROUNDED, AWAY = (syncopate.Storage(kind.__name__.lower(), kind) for kind in (Clipped, Last, Rounded, Away))
+HEAVY = syncopate.Storage("heavy", Heavy, parameters=[syncopate.Parameter("momentum", 0.5, most=1)])
 SIGN = syncopate.Rule("sign", sign, state=["mean"], hyperparameters={"momentum": 0.5})
 THIRDS = syncopate.Codec("thirds", thirds, feedback="maskable", decode=thirds_alone)
 
@@ -147,6 +199,74 @@ def test_a_consistency_model_decides_on_servers_with_all_clocks_and_on_workers()
     weights_of(served(2, [lazy], consistency=lazy)[0])
     asked = [one for each in made for one in each.asked]
     assert asked and all(own > sent for own, sent, _ in asked) and any(significant for *_, significant in asked)
+
+
+def test_a_storage_accumulates_combines_applies_and_answers():
+    assert weights_of(served(2, [CLIPPED], storage=CLIPPED, steps=1)[0]).mean() == pytest.approx(0.1 * 0.25 / 2, rel=1e-5)
+    assert weights_of(served(2, [LAST], storage=LAST, steps=1)[0]).mean() == pytest.approx(0.1, rel=1e-5)
+    with_rule = weights_of(served(2, optimizer="momentum", hyperparameters={"momentum": 0.25, "weight_decay": 0.0})[0])
+    assert numpy.allclose(weights_of(served(2, [HEAVY], storage="heavy:0.25", catalogue=[HEAVY])[0]), with_rule, rtol=1e-5)
+    one, other = (weights_of(served(2, on_servers, steps=2, **options)[0]).mean()
+                  for on_servers, options in (([ROUNDED], {"storage": ROUNDED}), ((), {})))
+    # The second gradient is of rounded weights.
+    assert one == pytest.approx(2 * 0.05, rel=1e-4) and other == pytest.approx(0.05 + 0.9 * 0.05, rel=1e-4)
+
+
+def test_a_storage_reads_and_writes_any_object():
+    def train(worker, server, storage, make, read):
+        memory = make(numpy.zeros(3000))
+        with syncopate.TableWorker.connect(servers=server.addresses, worker=worker, workers=2, optimizer="sgd", storage=storage,
+                                           timeout_s=20) as own:
+            own.create_table("w", memory)
+            own.start()
+            for _ in range(STEPS):
+                own.sync(0)
+                gradient = make(read(memory) - worker)
+                own.update(0, gradient, 0.1)
+                assert not read(gradient).any()
+                own.clock(0.1)
+            own.finish()
+        return read(memory).astype(numpy.float32)
+
+    ends = []
+    for storage, make, read in ((AWAY, Memory, Memory.get), ("plain", lambda values: values.astype(numpy.float32), numpy.copy)):
+        with syncopate.Server.start(["127.0.0.1:0"], catalogue=[AWAY]) as server:
+            ends.append(weights_of(on_threads(2, lambda worker, server=server, storage=storage, make=make, read=read:
+                                              train(worker, server, storage, make, read))))
+    assert numpy.array_equal(*ends)
+
+
+def test_what_a_storage_raises_or_keeps_is_raised():
+    class Hoarder(Last):
+        kept_arrays = []
+
+        def combine(self, block, updates, combined):
+            self.kept_arrays.append(combined)
+
+    hoarder = syncopate.Storage("hoarder", Hoarder)
+    _, _, failures = served(1, [hoarder], storage=hoarder)
+    assert any("still uses an array after its combine" in str(failure) for failure in failures)
+    broken = syncopate.Storage("broken", type("Broken", (), {"accumulate": lambda *given: 1 / 0}))
+    results, _, _ = served(1, [broken], storage=broken)
+    assert isinstance(results[0], ZeroDivisionError)
+    assert "both or neither" in str(served(1, storage=syncopate.Storage("half", type("Half", (), {"load": print})))[0][0])
+    assert "lacks storage 'last'" in str(served(1, storage=LAST)[0][0])
+
+
+def test_the_laws_of_a_storage_are_checked():
+    for storage in (CLIPPED, LAST, ROUNDED, HEAVY):
+        assert syncopate.testing.check_storage(storage, cases=4) is None
+    assert syncopate.testing.check_storage(AWAY, cases=4, memory=lambda elements: Memory(numpy.zeros(elements))) is None
+
+    class Counts:
+        def __init__(self):
+            self.calls = 0
+
+        def apply(self, block, combined, rate, kept, weights):
+            self.calls += 1
+            weights -= self.calls * combined
+
+    assert syncopate.testing.check_storage(syncopate.Storage("counts", Counts)).law == "nothing remembered"
 
 
 def test_a_rule_updates_on_servers_and_on_ranks():

@@ -44,7 +44,13 @@ def test_a_consistency_model_in_python_lets_the_fastest_worker_go_on():
     ends = run("own_consistency.py", 2, "--servers", "2", "--own-servers")
     assert len(ends) == 2 and all("weights 0.5," in end for end in ends.values()), ends
     assert all(int(re.search(r"at most (\d) steps stale", end)[1]) <= 4 for end in ends.values())
-    assert all(len((EXAMPLES / name).read_text(encoding="utf-8").splitlines()) <= 60 for name in ("own_placement.py", "own_consistency.py"))
+    own = [EXAMPLES / f"own_{name}.py" for name in ("placement", "consistency", "storage")]
+    assert all(len(path.read_text(encoding="utf-8").splitlines()) <= 60 for path in own)
+
+
+def test_storages_in_python_keep_weights_as_the_program_has_them():
+    ends = run("own_storage.py", 2, "--servers", "2", "--own-servers")
+    assert ends == {str(worker): f"worker {worker} of 2: weights 0.5 of float64" for worker in range(2)}
 
 
 def test_the_page_shows_the_examples():

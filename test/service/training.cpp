@@ -3,9 +3,11 @@
 
 #include <thread>
 
+#include "kernel/cast.hpp"
 #include "sanitized.hpp"
 #include "service/job.hpp"
 #include "syncopate/error.hpp"
+#include "thrown.hpp"
 
 namespace syncopate {
 namespace {
@@ -40,6 +42,90 @@ TEST(Lockstep, EndsInTheSameBitsFromRunToRun) {
     run = all[0]->weights(1);
   }
   EXPECT_EQ(weights[0], weights[1]);
+}
+
+/// One worker that pulls weights of this type to 3 by gradients of that type; returns their bits.
+std::vector<std::uint16_t> pulled(DType weights, DType gradients, const std::string& consistency) {
+  const auto halves_of = [](float value, DType dtype) {
+    std::uint16_t half = 0;
+    kernel::cast({DType::f32, dtype}, reinterpret_cast<std::byte*>(&value), reinterpret_cast<std::byte*>(&half), 1);
+    return half;
+  };
+  Servers servers(2);
+  std::vector<std::uint16_t> memory(1000, halves_of(1, weights));
+  const auto worker = TableWorker::connect({.servers = servers.addresses(),
+                                            .consistency = consistency,
+                                            .optimizer = "sgd",
+                                            .hyperparameters = {{"weight_decay", 0}}});
+  worker->create_table("table", {memory.data(), memory.size(), weights});
+  worker->start();
+  for (int step = 0; step < 8; ++step) {
+    worker->sync(0);
+    EXPECT_EQ(memory.front(), halves_of(1 + 0.25F * static_cast<float>(step), weights)) << "its own updates";
+    std::vector<std::uint16_t> gradient(memory.size(), halves_of(-1, gradients));
+    worker->update(0, {gradient.data(), gradient.size(), gradients}, 0.25);
+    EXPECT_EQ(gradient, std::vector<std::uint16_t>(memory.size()));
+    worker->clock(0.25);
+  }
+  EXPECT_EQ(worker->gather().weights, std::vector<float>(memory.size(), 3));
+  worker->finish();
+  EXPECT_EQ(memory, std::vector<std::uint16_t>(memory.size(), halves_of(3, weights)));
+  return memory;
+}
+
+TEST(AWorker, HasWeightsAndGradientsOf16Bits) {
+  for (const char* consistency : {"bsp", "ssp:2"}) {
+    EXPECT_EQ(pulled(DType::f16, DType::f16, consistency).front(), 0x4200);
+    EXPECT_EQ(pulled(DType::bf16, DType::bf16, consistency).front(), 0x4040);
+    EXPECT_EQ(pulled(DType::f16, DType::bf16, consistency).front(), 0x4200);
+  }
+}
+
+TEST(AWorker, OfTablesOf16BitsResumesFromTheServersWeights) {
+  Servers servers(1);
+  std::vector<std::uint16_t> memory(10, 0x3f80);  // 1 in bf16
+  const auto begun = [&](const std::vector<std::string>& addresses, KeptTables earlier) {
+    auto worker =
+        TableWorker::connect({.servers = addresses, .optimizer = "sgd", .hyperparameters = {{"weight_decay", 0}}});
+    worker->create_table("table", {memory.data(), memory.size(), DType::bf16});
+    worker->start(std::move(earlier));
+    return worker;
+  };
+  const auto first = begun(servers.addresses(), {});
+  first->sync(0);
+  std::vector<float> gradient(memory.size(), -0x1p-10F);  // less than a unit of bf16
+  first->update(0, Buffer(std::span(gradient)), 1);
+  first->clock(1);
+  const KeptTables kept = first->gather();
+  EXPECT_EQ(kept.weights, std::vector<float>(memory.size(), 1 + 0x1p-10F));
+  first->finish();
+  EXPECT_EQ(memory, std::vector<std::uint16_t>(memory.size(), 0x3f80));
+  Servers others(1);
+  EXPECT_EQ(begun(others.addresses(), kept)->gather().weights, kept.weights);
+  KeptTables shorter = kept;
+  shorter.weights.pop_back();
+  Servers more(1);
+  expect_thrown<Misuse>([&] { return begun(more.addresses(), shorter); }, {"9 weights", "10"});
+}
+
+TEST(AWorker, RefusesWeightsAndGradientsOfOtherTypes) {
+  Servers servers(1);
+  std::vector<double> doubles(3);
+  std::vector<float> floats(3);
+  const auto begun = [&](Buffer weights) {
+    auto worker = TableWorker::connect({.servers = servers.addresses()});
+    worker->create_table("table", weights);
+    worker->start();
+    return worker;
+  };
+  expect_thrown<Misuse>([&] { return begun(std::span(doubles)); }, {"table 'table'", "f64", "f32, f16, bf16"});
+  const auto worker = begun(std::span(floats));
+  expect_thrown<Misuse>(
+      [&] {
+        worker->update(0, std::span(doubles), 1);
+        return 0;
+      },
+      {"a gradient of table 'table'", "f64"});
 }
 
 TEST(AWorker, ThatNeverComesIsGivenUpAndTheOthersGoOn) {
@@ -79,7 +165,8 @@ TEST(AWorker, ThatTakesThePlaceOfOneThatDiedGoesOnWhereTheOthersAre) {
 
 TEST(AWorker, ThatHasFinishedDoesNothingMore) {
   const Servers servers(1);
-  const auto worker = TableWorker::connect({.servers = servers.addresses(), .optimizer = "sgd"});
+  const auto worker = TableWorker::connect(
+      {.servers = servers.addresses(), .optimizer = "sgd", .hyperparameters = {{"weight_decay", 0}}});
   worker->create_rows({.name = "rows", .width = 1});
   worker->start();
   worker->finish();

@@ -7,7 +7,8 @@
 namespace syncopate {
 
 struct ShelfEntry {
-  /// "algorithm", "codec", "policy", "cost", "placement", "consistency", "exchange", "optimizer"
+  /// "algorithm", "codec", "policy", "cost", "placement", "consistency", "storage", "exchange", "optimizer",
+  /// "architecture", "format"
   std::string_view shelf;
   std::string_view name;
   std::string_view summary;  ///< one sentence

@@ -16,9 +16,9 @@ void write(base::WireWriter& writer, base::ConstBytes bytes) {
   writer.text({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, kMostFieldBytes);
 }
 
-void read(base::WireReader& reader, std::vector<float>& values) {
+void read(base::WireReader& reader, std::span<float> values) {
   const std::string bytes = reader.text(kMostFieldBytes);
-  if (bytes.size() != values.size() * sizeof(float)) reader.refuse("an image of a block of another length");
+  if (bytes.size() != values.size_bytes()) reader.refuse("an image of a block of another length");
   if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
 }
 
@@ -26,7 +26,7 @@ void read(base::WireReader& reader, std::vector<float>& values) {
 
 void AnswerStream::write_to(base::WireWriter& writer) const {
   writer.number(version_);
-  writer.number(static_cast<std::uint8_t>(is_current_));
+  writer.number(static_cast<std::uint8_t>(coder_ && is_current_));
   if (version_ == 0) return;
   write(writer, std::as_bytes(std::span(shown_)));
   writer.number(static_cast<std::uint32_t>(packets_.size()));
@@ -56,6 +56,9 @@ Payload ServerBlock::image() const {
   if (has_weights_) write(writer, std::as_bytes(std::span(weights_)));
   if (complete_ > 0)  // before the first step all state is zero
     for (const auto& state : state_) write(writer, std::as_bytes(std::span(state)));
+  const std::size_t elements = weights_.size();
+  for (std::size_t s = 0; s < rules_.storages.kept; ++s)
+    write(writer, std::as_bytes(std::span(kept_).subspan(s * elements, elements)));
   for (const WorkerState& worker_state : workers_) {
     writer.number(static_cast<std::uint8_t>(worker_state.takes_part));
     writer.number(worker_state.process);
@@ -78,6 +81,9 @@ void ServerBlock::restore(base::ConstBytes image) {
   if (has_weights_) read(reader, weights_);
   if (complete_ > 0)
     for (auto& state : state_) read(reader, state);
+  const std::size_t elements = weights_.size();
+  for (std::size_t s = 0; s < rules_.storages.kept; ++s) read(reader, std::span(kept_).subspan(s * elements, elements));
+  is_shown_ = false;
   for (WorkerState& worker_state : workers_) {
     worker_state = {};
     worker_state.takes_part = reader.number<std::uint8_t>() != 0;

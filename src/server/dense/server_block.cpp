@@ -25,7 +25,7 @@ ServerBlock::ServerBlock(const JobRules& rules, const Block& block, bool spared)
     : rules_(rules),
       spared_(spared),
       server_(block.server),
-      table_(block.table),
+      view_{block.table, block.elements},
       key_(block.key),
       selects_alike_(block.is_coded && rules.codec.codec->selects_alike),
       corrects_(block.is_coded && rules.corrects()),
@@ -36,9 +36,11 @@ ServerBlock::ServerBlock(const JobRules& rules, const Block& block, bool spared)
   if (block.is_coded) coder_ = compress::coder_of(rules.codec, true);
   complete_ = rules.in_lockstep() ? rules.first_step : 0;
   for (WorkerState& worker_state : workers_) worker_state.applied = worker_state.clock = rules.first_step;
-  // A packet is decoded as a whole.
-  if (coder_ || rules.in_lockstep())
-    scratch_.resize(coder_ || is_joint_ ? weights_.size() : std::min(kTile, weights_.size()));
+  // A packet is decoded as a whole, and a storage gets whole blocks.
+  const bool is_whole = coder_ || is_joint_ || rules.storages.combine || rules.storages.apply;
+  if (is_whole || rules.in_lockstep()) scratch_.resize(is_whole ? weights_.size() : std::min(kTile, weights_.size()));
+  kept_.resize(rules.storages.kept * weights_.size());
+  if (rules.storages.answer) shown_.resize(weights_.size());
   if (!rules.in_lockstep()) return;
   senders_.reserve(workers_.size());
   for (std::size_t s = 0; s < rules.optimizer.state.size(); ++s) state_[s].resize(weights_.size());
@@ -69,7 +71,7 @@ void ServerBlock::require_length(base::ConstBytes values) const {
 void ServerBlock::require_sound(base::ConstBytes update, Clock step) {
   if (update.empty()) return;
   if (!coder_) return require_length(update);
-  if (rules_.in_lockstep())
+  if (rules_.in_lockstep() || rules_.storages.combine || rules_.storages.apply)
     std::ranges::fill(scratch_, 0.0F);
   else
     std::ranges::copy(weights_, scratch_.begin());
@@ -177,6 +179,10 @@ void ServerBlock::apply_step() {
     const Range tile{begin, std::min(begin + scratch_.size(), weights_.size())};
     const std::span<float> sum = std::span(scratch_).first(tile.size());
     average(tile, sum);
+    if (rules_.storages.apply) {
+      rules_.storages.apply(view_, sum, senders_.front()->rate, kept_, weights_);
+      continue;
+    }
     const optim::TensorSlice part = slice(tile, sum);
     if (rules_.optimizer.prepare != nullptr) rules_.optimizer.prepare(step_of(1), part);
     rules_.optimizer.update(step_of(1), part);
@@ -208,7 +214,7 @@ void ServerBlock::finish_step(Clock step, double trust) {
 
 void ServerBlock::end_step() {
   ++complete_;
-  if (!senders_.empty()) answers_.changed();
+  if (!senders_.empty()) changed();
   for (WorkerState* worker_state : senders_) worker_state->held.reset();
 }
 
@@ -216,6 +222,7 @@ void ServerBlock::end_step() {
 void ServerBlock::average(Range tile, std::span<float> sum) {
   std::ranges::fill(sum, 0.0F);
   if (senders_.empty()) return;
+  if (rules_.storages.combine) return combine_decoded(sum);
   if (selects_alike_)
     add_selected_alike(sum);
   else
@@ -240,9 +247,52 @@ optim::TensorSlice ServerBlock::slice(Range tile, std::span<float> gradient) {
 }
 
 void ServerBlock::add_checked(base::ConstBytes update) {
+  if (!update.empty() && (rules_.storages.combine || rules_.storages.apply)) return add_by_storage(update);
   if (!coder_ || update.empty()) return add(update, {0, weights_.size()}, weights_.data());
-  answers_.changed();
+  changed();
   weights_.swap(scratch_);
+}
+
+void ServerBlock::add_by_storage(base::ConstBytes update) {
+  if (!coder_) std::memcpy(scratch_.data(), update.data(), update.size());
+  if (rules_.storages.combine) {
+    decoded_.assign(1, scratch_);
+    const std::span<const float> alone(decoded_.front());
+    rules_.storages.combine(view_, {&alone, 1}, scratch_);
+  }
+  changed();
+  if (rules_.storages.apply)
+    rules_.storages.apply(view_, scratch_, 0, kept_, weights_);
+  else
+    kernel::reduce({}, bytes_of(weights_.data()), std::as_bytes(std::span(scratch_)).data(), weights_.size());
+}
+
+/// Decodes each sender's update by itself.
+void ServerBlock::combine_decoded(std::span<float> combined) {
+  std::vector<std::span<const float>> updates;
+  decoded_.resize(std::max(decoded_.size(), senders_.size()));
+  for (std::size_t i = 0; i < senders_.size(); ++i) {
+    const base::ConstBytes update = senders_[i]->held->bytes;
+    decoded_[i].assign(weights_.size(), 0.0F);
+    if (selects_alike_ && !update.empty())
+      coder_->add_selected(update, {key_, static_cast<std::uint64_t>(senders_[i]->held_for)}, decoded_[i]);
+    else
+      add(update, {0, weights_.size()}, decoded_[i].data());
+    updates.emplace_back(decoded_[i]);
+  }
+  rules_.storages.combine(view_, updates, combined);
+}
+
+void ServerBlock::changed() noexcept {
+  answers_.changed();
+  is_shown_ = false;
+}
+
+std::span<const float> ServerBlock::shown() {
+  if (!rules_.storages.answer) return weights_;
+  if (!is_shown_) rules_.storages.answer(view_, weights_, shown_);
+  is_shown_ = true;
+  return shown_;
 }
 
 /// Payloads of the step have equal elements, so their values add up before they are placed.
@@ -260,7 +310,7 @@ void ServerBlock::add_selected_alike(std::span<float> sum) {
 }
 
 void ServerBlock::add(base::ConstBytes update, Range range, float* into) {
-  answers_.changed();
+  changed();
   if (update.empty()) return;
   if (coder_) return coder_->add(update, {into, range.size()});
   kernel::reduce({}, bytes_of(into), update.data() + range.begin * sizeof(float), range.size());
@@ -270,7 +320,7 @@ Clock ServerBlock::last_step_for(const WorkerState& worker_state, Clock least) c
   if (!rules_.consistency.last_step) return 0;
   std::vector<Clock> clocks;
   std::vector<Pace> paces;
-  ServerView view{.least = least, .table = table_};
+  ServerView view{.least = least, .table = view_.table};
   for (const WorkerState& other : workers_) {
     if (&other == &worker_state) view.worker = clocks.size();
     if (!other.takes_part && &other != &worker_state) continue;
@@ -311,8 +361,12 @@ Weights ServerBlock::answer(std::size_t worker, double now_s) {
     const auto bytes = std::as_bytes(std::span(*copy));
     message.version = version;
     message.values = {std::move(copy), bytes};
+  } else if (version == kExact && rules_.storages.answer) {
+    auto copy = std::make_shared<const std::vector<float>>(weights_);
+    const auto bytes = std::as_bytes(std::span(*copy));
+    message.values = {std::move(copy), bytes};
   } else {
-    answers_.answer(weights_, version, message);
+    answers_.answer(shown(), version, message);
   }
   return message;
 }

@@ -56,7 +56,7 @@ class ServerBlock final {
   void finish_step(Clock step, double trust);
 
   /// The change that `answer` makes to the block itself. `version` counts it.
-  void show() { answers_.advance(weights_); }
+  void show() { answers_.advance(shown()); }
   [[nodiscard]] std::uint64_t version() const noexcept { return answers_.version(); }
   /// The complete state except the waiting workers, which ask again: a block of the same terms that is restored from it
   /// continues with the same bits. Throws Corrupt for malformed bytes; the block is then unusable.
@@ -111,12 +111,17 @@ class ServerBlock final {
   [[nodiscard]] optim::Step step_of(double trust) const;
   [[nodiscard]] optim::TensorSlice slice(Range tile, std::span<float> gradient);
   void add_checked(base::ConstBytes update);
+  void add_by_storage(base::ConstBytes update);
+  void combine_decoded(std::span<float> combined);
+  [[nodiscard]] std::span<const float> shown();
+  void changed() noexcept;
   void add(base::ConstBytes update, Range range, float* into);
   void add_selected_alike(std::span<float> sum);
 
   const JobRules& rules_;
   const bool spared_;
-  const std::size_t server_, table_;
+  const std::size_t server_;
+  const BlockView view_;
   const std::uint64_t key_;
   const bool selects_alike_, corrects_, is_joint_;
   std::unique_ptr<compress::Coder> coder_;  ///< of updates; null: they are sent uncoded
@@ -125,12 +130,16 @@ class ServerBlock final {
   std::array<std::vector<float>, optim::kMostStates> state_;
   std::vector<WorkerState> workers_;
   bool is_prepared_ = false;  ///< `scratch_` holds the direction of the next step
-  /// In lockstep: the sum of a tile, or of the block if it is coded or joint. Else, if coded: the weights with the
-  /// checked update.
+  /// In lockstep: the sum of a tile, or of the block if it is coded, joint or of a storage. Else, if coded: the weights
+  /// with the checked update; of a storage: the checked update.
   std::vector<float> scratch_;
-  std::vector<float> packed_;          ///< sum of the payloads of codecs that select alike
-  std::vector<WorkerState*> senders_;  ///< of the step that is applied
-  Clock complete_ = 0;                 ///< in lockstep: number of applied steps
+  std::vector<float> kept_;                  ///< Storages::kept
+  std::vector<std::vector<float>> decoded_;  ///< for Storages::combine
+  std::vector<float> shown_;                 ///< by Storages::answer,
+  bool is_shown_ = false;                    ///< of the present weights
+  std::vector<float> packed_;                ///< sum of the payloads of codecs that select alike
+  std::vector<WorkerState*> senders_;        ///< of the step that is applied
+  Clock complete_ = 0;                       ///< in lockstep: number of applied steps
   AnswerStream answers_;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "kernel/norm.hpp"
 #include "kernel/reduce.hpp"
@@ -44,7 +45,10 @@ BlockRequest WorkerBlock::first_request(Clock from) {
 }
 
 void WorkerBlock::add(std::span<const float> update) {
-  if (has_update_)
+  if (rules_.storages.accumulate) {
+    if (!has_update_) std::ranges::fill(*update_, 0.0F);
+    rules_.storages.accumulate({block_.table, block_.elements}, update, *update_);
+  } else if (has_update_)
     add_to(*update_, update);
   else
     std::ranges::copy(update, update_->begin());
@@ -149,7 +153,8 @@ void WorkerBlock::receive(Weights answer) {
   version_ = answer.version;
   arrived_ = std::move(answer);
   has_weights_ = true;
-  if (rules_.in_lockstep()) settle();
+  is_exact_ = terms.version == kExact || (!follower_ && !rules_.storages.answer);
+  if (rules_.in_lockstep()) adopt_arrived();
 }
 
 void WorkerBlock::gather(std::vector<std::span<float>> parts) {
@@ -196,8 +201,9 @@ void WorkerBlock::follow_packets(const Weights& answer, std::span<float> known) 
 
 /// A worker reads its own writes: the answer holds every update that it had sent by then. Later updates are added
 /// again, except in lockstep, where they are gradients.
-void WorkerBlock::settle() {
+void WorkerBlock::adopt_arrived() {
   if (!arrived_) return;
+  has_changed_ = true;
   follow(*arrived_);
   arrived_.reset();
   if (rules_.in_lockstep()) return;
@@ -205,6 +211,11 @@ void WorkerBlock::settle() {
   const auto* const push = request_ ? std::get_if<Push>(&*request_) : nullptr;
   if (push != nullptr && !push->update.bytes.empty()) add_to(weights_, *travelling_);
   if (has_update_) add_to(weights_, *update_);
+}
+
+bool WorkerBlock::settle() {
+  adopt_arrived();
+  return std::exchange(has_changed_, false);
 }
 
 }  // namespace syncopate::server

@@ -59,8 +59,8 @@ class WorkerBlock final {
   void want(Clock least) noexcept { wanted_ = std::max(wanted_, least); }
   /// Ignores a second answer to a request that was sent twice. Throws Corrupt for another length.
   void receive(Weights answer);
-  /// The arrived weights become the copy that the worker computes with.
-  void settle();
+  /// The arrived weights become the copy that the worker computes with. Returns whether any have since the last call.
+  bool settle();
 
   [[nodiscard]] bool has_weights() const noexcept { return has_weights_; }
   [[nodiscard]] bool may_compute() const noexcept {
@@ -68,7 +68,7 @@ class WorkerBlock final {
   }
   /// Whether every worker's updates of this worker's steps are in the weights, or have come.
   [[nodiscard]] bool is_finished() const noexcept {
-    return !request_ && sent_ == own_ && fetched_ >= own_ && (!follower_ || version_ == 0);
+    return !request_ && sent_ == own_ && fetched_ >= own_ && is_exact_;
   }
   [[nodiscard]] Clock staleness() const noexcept { return own_ - fetched_; }
   [[nodiscard]] const Block& block() const noexcept { return block_; }
@@ -83,6 +83,7 @@ class WorkerBlock final {
   void follow(const Weights& answer);
   void follow_packets(const Weights& answer, std::span<float> known) const;
   void take_part_of(const Weights& answer);
+  void adopt_arrived();
 
   const JobRules& rules_;
   const Block block_;
@@ -91,6 +92,7 @@ class WorkerBlock final {
   Clock ended_ = 0;  ///< the clock after the last step that it made itself
   double rate_ = 0;
   bool has_weights_ = false;
+  bool is_exact_ = false;                           ///< the last answer held the server's own weights
   bool has_update_ = false;                         ///< `update_` holds an update
   std::shared_ptr<std::vector<float>> update_;      ///< accumulated since the last push
   std::shared_ptr<std::vector<float>> travelling_;  ///< of the pending push
@@ -106,7 +108,8 @@ class WorkerBlock final {
   std::vector<std::span<float>> parts_;  ///< to be gathered
   std::size_t gathered_ = 0;             ///< number of gathered parts
   Clock gathered_at_ = 0;
-  std::optional<Weights> arrived_;  ///< weights that `settle` has not taken yet
+  std::optional<Weights> arrived_;  ///< weights that are not adopted yet
+  bool has_changed_ = false;        ///< `weights_`, by an arrival since the last `settle`
 };
 
 }  // namespace syncopate::server

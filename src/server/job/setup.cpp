@@ -164,6 +164,7 @@ std::string missing_name(const Setup& setup) {
   for (std::string text :
        {missing("placement", setup.placement, catalogue.placements()),
         missing("consistency", setup.consistency, catalogue.consistencies()),
+        missing("storage", setup.storage, catalogue.storages()),
         missing("codec", setup.coding.codec, catalogue.codecs()), missing("codec", setup.answers, catalogue.codecs()),
         missing("optimizer", setup.optimizer, catalogue.rules())})
     if (!text.empty()) return text;
@@ -305,6 +306,7 @@ CodingOptions coding_of_answers(const Setup& setup) {
 JobRules::JobRules(const Setup& setup, std::optional<NoValues> without)
     : workers(setup.workers),
       consistency(rule_of(setup.consistency, setup.catalogue)),
+      storages(storages_of(setup.storage, setup.catalogue)),
       optimizer(optim::rule_named(setup.optimizer, setup.catalogue)),
       with(optim::hyperparameters_of(optimizer, setup.hyperparameters)),
       codec(settings_of(coding_of(setup, optimizer, with), setup.catalogue)),

@@ -9,6 +9,7 @@
 #include "optim/rule.hpp"
 #include "server/consistency.hpp"
 #include "server/job/row_rules.hpp"
+#include "server/storage.hpp"
 #include "syncopate/dtype.hpp"
 
 namespace syncopate::server {
@@ -29,6 +30,7 @@ struct Setup {
   std::size_t workers = 1, servers = 1;
   std::string placement = "uniform";
   std::string consistency = "bsp";
+  std::string storage = "plain";
   CodingOptions coding{};              ///< of updates; feedback momentum is the optimizer's
   std::string answers = "none";        ///< codec of the servers' answers
   std::string optimizer = "momentum";  ///< all its hyperparameters are given
@@ -78,6 +80,7 @@ inline constexpr std::size_t kNumberBytes = 8;  ///< of JobRules::numbers_packet
 struct JobRules {
   std::size_t workers = 1;
   Rule consistency{};
+  Storages storages{};
   const optim::Rule& optimizer;
   optim::Hyperparameters with{};
   compress::Settings codec;    ///< of updates, without the local clipping, which is of whole tables
@@ -103,7 +106,7 @@ struct JobRules {
   [[nodiscard]] bool corrects() const noexcept { return codec.feedback.kind == compress::Feedback::Kind::momentum; }
   /// Whether servers apply a step of the table by a trust ratio of its norms, so that its blocks step together.
   [[nodiscard]] bool steps_jointly(const TableShape& table) const noexcept {
-    return in_lockstep() && optimizer.trust != nullptr && !table.spared;
+    return in_lockstep() && optimizer.trust != nullptr && !table.spared && !storages.apply;
   }
   /// Whether updates of a table with this number of elements, or answers about it, are coded.
   [[nodiscard]] bool codes(std::size_t elements) const { return codes(codec, elements); }

@@ -28,6 +28,7 @@ Setup setup_of(const WorkerOptions& options) {
           .servers = options.servers.size(),
           .placement = options.placement,
           .consistency = options.consistency,
+          .storage = options.storage,
           .coding = options.coding,
           .answers = options.answers,
           .optimizer = options.optimizer,
@@ -92,6 +93,7 @@ class TableWorker::Impl {
 
   std::size_t create_table(std::string name, Buffer weights, bool spared) {
     base::require(!shell_.has_tables(), "table '{}' comes after start; allowed: before it", name);
+    require_type(storages_of(options_.storage, options_.catalogue), "weights", name, weights.dtype);
     setup_.tables.push_back({std::move(name), weights.count, spared});
     weights_.push_back(weights);
     return weights_.size() - 1;
@@ -118,9 +120,8 @@ class TableWorker::Impl {
 
   void update(std::size_t table, const Buffer& gradient, double rate) {
     require_usable();
-    base::require(gradient.dtype == DType::f32, "a gradient of type {}; allowed: f32", name_of(gradient.dtype));
     base::require(std::isfinite(rate) && rate >= 0, "a learning rate of {}; allowed: 0 or more", rate);
-    tables().update(table, {static_cast<float*>(gradient.data), gradient.count}, step(rate));
+    tables().update(table, gradient, step(rate));
   }
 
   void clock(double rate) {

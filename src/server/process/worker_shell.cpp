@@ -125,7 +125,7 @@ std::vector<WorkerShell::HelloToSend> WorkerShell::hellos_to_all() {
 void WorkerShell::introduce(const Setup& setup, std::vector<Buffer> weights, KeptTables earlier) {
   tables_ = std::make_unique<WorkerTables>(setup, options_.worker, std::move(weights),
                                            [this](Request request) { send(std::move(request)); });
-  tables_->begin_with(earlier.optimizer, std::move(earlier.state));
+  tables_->begin_with(std::move(earlier));
   std::vector<HelloToSend> hellos;
   {
     const base::Lock lock(mutex_);

@@ -58,10 +58,12 @@ std::shared_ptr<ServerTables::Job> ServerTables::create(const Setup& setup) cons
   auto job = std::make_shared<Job>(setup, no_values_);
   base::require(server_ < setup.servers, "this is server {} and the job has {} servers", server_, setup.servers);
   // Weights, their copy for answers, and the states of rules, the pending updates of workers, and for norms the
-  // average.
+  // average; of a storage what it keeps and combines.
   const optim::Rule& rule = job->rules.optimizer;
   const std::size_t average = rule.trust == nullptr ? 0 : 1;
-  const std::size_t copies = 2 + (job->rules.in_lockstep() ? rule.state.size() + setup.workers + average : 0);
+  const std::size_t decoded = job->rules.storages.combine ? setup.workers : 0;
+  const std::size_t copies = 2 + job->rules.storages.kept +
+                             (job->rules.in_lockstep() ? rule.state.size() + setup.workers + average + decoded : 0);
   double bytes = 0;
   for (const TableShape& table : setup.tables)
     bytes += static_cast<double>(copies * sizeof(float)) * static_cast<double>(table.elements);

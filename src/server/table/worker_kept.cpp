@@ -7,8 +7,16 @@
 
 namespace syncopate::server {
 
-void WorkerTables::begin_with(std::string_view optimizer,
-                              std::vector<std::pair<std::string, std::vector<float>>> state) {
+void WorkerTables::begin_with(KeptTables earlier) {
+  if (!earlier.weights.empty()) {
+    base::require(earlier.weights.size() == elements(), "{} weights were saved; allowed: the tables' {}",
+                  earlier.weights.size(), elements());
+    for (Table& table : tables_)
+      if (!table.copy.empty())
+        std::copy_n(earlier.weights.begin() + static_cast<std::ptrdiff_t>(table.begin), table.copy.size(),
+                    table.copy.begin());
+  }
+  auto& [step, weights, optimizer, state] = earlier;
   if (state.empty()) return;
   std::vector<OptimizerState> saved;
   for (auto& [name, values] : state) saved.push_back({name, values});

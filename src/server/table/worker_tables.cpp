@@ -11,6 +11,7 @@
 #include <ranges>
 
 #include "base/require.hpp"
+#include "kernel/cast.hpp"
 #include "kernel/norm.hpp"
 #include "kernel/reduce.hpp"
 
@@ -20,15 +21,15 @@ namespace {
 
 std::span<float> floats(const Buffer& buffer) { return {static_cast<float*>(buffer.data), buffer.count}; }
 
-void require_fit(const Setup& setup, std::span<const Buffer> weights) {
+void require_fit(const Setup& setup, const Storages& storages, std::span<const Buffer> weights) {
   base::require(weights.size() == setup.tables.size(), "weights of {} tables; allowed: of all {}", weights.size(),
                 setup.tables.size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const TableShape& table = setup.tables[i];
     base::require(table.elements > 0, "table '{}' has no weights; allowed: at least 1", table.name);
-    base::require(weights[i].dtype == DType::f32 && weights[i].count == table.elements,
-                  "table '{}' has {} weights of type {}; allowed: {} of type f32", table.name, weights[i].count,
-                  name_of(weights[i].dtype), table.elements);
+    require_type(storages, "weights", table.name, weights[i].dtype);
+    base::require(weights[i].count == table.elements, "table '{}' has {} weights; allowed: {}", table.name,
+                  weights[i].count, table.elements);
   }
 }
 
@@ -74,9 +75,16 @@ WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, std::vector<B
       send_(std::move(send)),
       rows_(setup_, send_, rules_.in_lockstep()),
       by_server_(setup.servers) {
-  if (!no_values) require_fit(setup_, weights);
-  for (const Buffer& buffer : weights)
-    tables_.push_back({.weights = floats(buffer), .begin = elements(), .blocks = {}, .places = {}});
+  if (!no_values) require_fit(setup_, rules_.storages, weights);
+  for (Buffer& buffer : weights) {
+    Table& table = tables_.emplace_back(Table{
+        .memory = buffer, .copy = {}, .weights = floats(buffer), .begin = elements(), .blocks = {}, .places = {}});
+    if (is_f32_here(buffer)) continue;
+    table.copy.resize(buffer.count);
+    table.weights = table.copy;
+    load(buffer, table.weights);
+    buffer = Buffer(table.weights);  // what the optimizer updates
+  }
   for (const Block& place : in_turns(kept_blocks_of(setup_, rules_), setup_.servers, worker)) {
     Table& table = tables_[place.table];
     const auto part = table.weights.subspan(place.elements.begin, place.elements.size());
@@ -149,6 +157,31 @@ void WorkerTables::begin(const Entry& entry) {
   });
 }
 
+bool WorkerTables::is_f32_here(const Buffer& memory) const noexcept {
+  return memory.dtype == DType::f32 && !rules_.storages.load;
+}
+
+void WorkerTables::load(const Buffer& memory, std::span<float> values) const {
+  if (rules_.storages.load) return rules_.storages.load(memory, values);
+  kernel::cast({memory.dtype, DType::f32}, memory.bytes().data(), std::as_writable_bytes(values).data(), memory.count);
+}
+
+void WorkerTables::store(std::span<const float> values, const Buffer& memory) const {
+  if (rules_.storages.store) return rules_.storages.store(values, memory);
+  kernel::cast({DType::f32, memory.dtype}, std::as_bytes(values).data(), memory.bytes().data(), memory.count);
+}
+
+void WorkerTables::update(std::size_t index, const Buffer& gradient, const UpdateStep& at) {
+  if (is_f32_here(gradient)) return update(index, floats(gradient), at);
+  base::require(index < tables_.size(), "table {} of {}", index, tables_.size());
+  require_type(rules_.storages, "a gradient", setup_.tables[index].name, gradient.dtype);
+  gradient_.resize(std::max(gradient_.size(), gradient.count));
+  const std::span<float> values = std::span(gradient_).first(gradient.count);
+  load(gradient, values);
+  update(index, values, at);
+  store(values, gradient);  // they are zero now
+}
+
 void WorkerTables::update(std::size_t index, std::span<float> gradient, const UpdateStep& at) {
   base::require(index < tables_.size(), "table {} of {}", index, tables_.size());
   Table& table = tables_[index];
@@ -173,6 +206,7 @@ void WorkerTables::update(std::size_t index, std::span<float> gradient, const Up
     }));
     std::ranges::fill(gradient.subspan(part.begin, part.size()), 0.0F);
   }
+  if (optimizer_ && !table.copy.empty()) store(table.copy, table.memory);
   table.is_updated = true;
 }
 
@@ -238,11 +272,13 @@ void WorkerTables::note_change(std::size_t turn) {
 
 void WorkerTables::read(std::size_t table) {
   Clock stalest = 0;
+  bool has_changed = false;
   for (const auto& shared : tables_[table].blocks)
     shared->with([&](WorkerBlock& block) {
-      block.settle();
+      has_changed = block.settle() || has_changed;
       stalest = std::max(stalest, block.staleness());
     });
+  if (has_changed && !tables_[table].copy.empty()) store(tables_[table].copy, tables_[table].memory);
   most_stale_ = std::max(most_stale_, stalest);
   stale_ += stalest;
   ++reads_;

@@ -15,6 +15,7 @@
 #include "server/request.hpp"
 #include "server/rows/worker_rows.hpp"
 #include "syncopate/optimizer.hpp"
+#include "syncopate/server_checkpoint.hpp"
 
 namespace syncopate::server {
 
@@ -45,7 +46,8 @@ struct Entry {
 class WorkerTables final {
  public:
   using Send = std::function<void(Request)>;
-  /// `weights`: of every table, in the program's memory; they must outlive this. Throws Misuse.
+  /// `weights`: of every table, in the program's memory; they must outlive this. They are read here, and written by
+  /// `update` and `read`; in lockstep those of f32 that no storage loads also by `receive`. Throws Misuse.
   WorkerTables(const Setup& setup, std::size_t worker, std::vector<Buffer> weights, Send send);
   /// For simulations: the tables have no values, and every gradient is empty.
   WorkerTables(const Setup& setup, std::size_t worker, NoValues no_values, Send send);
@@ -54,8 +56,9 @@ class WorkerTables final {
   WorkerTables& operator=(const WorkerTables&) = delete;
 
   /// The optimizer's state at the setup's first step, of all tables, one after another; none: zero. Every worker calls
-  /// it, before `offer`.
-  void begin_with(std::string_view optimizer, std::vector<std::pair<std::string, std::vector<float>>> state);
+  /// it, before `offer`. Its weights are those of tables that have a copy of the program's memory, which may have
+  /// rounded them; none: those that were loaded.
+  void begin_with(KeptTables earlier);
   /// Offers this worker's weights (and, in lockstep, that state) as the first ones, and requests the first weights, as
   /// of the entry's step.
   void offer();
@@ -63,6 +66,8 @@ class WorkerTables final {
   /// Table `table` has its gradient of the current step: once a step. Afterwards the gradient is zero, and due requests
   /// were sent. In lockstep servers apply it; else this applies it to the worker's own weights.
   void update(std::size_t table, std::span<float> gradient, const UpdateStep& at);
+  /// Takes a gradient of any type that weights may have.
+  void update(std::size_t table, const Buffer& gradient, const UpdateStep& at);
   /// The current step has ended. A table without a call of `update` has no update in this step.
   void end_step(const UpdateStep& at);
 
@@ -113,6 +118,8 @@ class WorkerTables final {
     std::size_t turn = 0;
   };
   struct Table {
+    Buffer memory;            ///< the program's
+    std::vector<float> copy;  ///< of it; empty: blocks use it itself
     std::span<float> weights;
     std::size_t begin = 0;  ///< of its elements among those of all tables
     std::vector<std::unique_ptr<Shared>> blocks;
@@ -130,6 +137,9 @@ class WorkerTables final {
   [[nodiscard]] std::vector<std::size_t> in_order(const Table& table) const;
   void end_step(Table& table, double rate);
   void clip(std::span<float> gradient) const;
+  [[nodiscard]] bool is_f32_here(const Buffer& memory) const noexcept;
+  void load(const Buffer& memory, std::span<float> values) const;
+  void store(std::span<const float> values, const Buffer& memory) const;
   void mask_velocities();
   void add_change(Table& table, std::size_t index, std::span<float> gradient, const UpdateStep& at);
   void send_due(const Block& place, const std::optional<BlockRequest>& request) const;
@@ -149,6 +159,7 @@ class WorkerTables final {
   base::Guarded<Changed> changed_;               ///< blocks with a message since the last `demand`
   std::unique_ptr<Optimizer> optimizer_;         ///< unless in lockstep: the worker's own
   std::vector<float> before_, change_;           ///< of one table
+  std::vector<float> gradient_;                  ///< of one table, as f32
   std::vector<std::vector<float>> first_state_;  ///< in lockstep, until the first step has ended
   bool offers_ = false;
   Clock own_ = 0;

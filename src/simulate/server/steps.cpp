@@ -98,7 +98,7 @@ class ServerReplay final {
     events_.at(events_.now_s() + worker.work.backward_s[worker.layer], [this, index, &worker] {
       const auto step = static_cast<std::size_t>(worker.tables->clock());
       const UpdateStep at{.rate = 1, .step = step + 1};
-      if (has_table(worker.layer)) worker.tables->update(worker.layer, {}, at);
+      if (has_table(worker.layer)) worker.tables->update(worker.layer, std::span<float>{}, at);
       if (worker.layer > 0) return backward(index);
       worker.tables->end_step(at);
       times_.ended_s[step] = events_.now_s();  // events come in order of time, so the slowest worker's time remains
