@@ -23,9 +23,12 @@ struct ClockView {
   Clock fetched = 0;  ///< `least` of the server when it sent the worker's copy
   Clock allowed = 0;  ///< Rule::last_step of the server when it sent the worker's copy; 0: the rule has none
   Clock wanted = 0;   ///< another worker waits for all updates of the first `wanted` steps
-  Clock sent = 0;     ///< the server has this worker's updates of its first `sent` steps
+  Clock sent = 0;     ///< the server has this worker's whole updates of its first `sent` steps
   /// Size of the update that the worker has accumulated and not sent yet, over the size of the weights.
   double significance = 0;
+  /// Rule::sees_clocks: the clocks of all workers on the server when it sent the worker's copy; of one that does not
+  /// take part, its last one. Empty: not known.
+  std::span<const Clock> clocks{};
 };
 
 /// The pace of a worker's updates of one shard, by its server's clock.
@@ -54,6 +57,17 @@ struct Rule {
   /// The last step that the worker may compute with the present weights, beyond least + s. Null: none beyond. With it
   /// servers apply each update on arrival, also if s is 0. Called on the server's threads, under a lock.
   std::function<Clock(const ServerView&)> last_step{};
+  /// Chooses what of an update travels early: copies elements of `update`, the accumulated one, to `sent`, which is 0.
+  /// The worker accumulates the rest. When a worker requires the update, all of it is sent. Null: so it is here.
+  /// `weights`: the worker's. Given together with `travels_early`.
+  std::function<void(const ClockView&, std::span<const float> weights, std::span<const float> update,
+                     std::span<float> sent)>
+      part{};
+  /// Whether a server sends the worker its weights without a request, now that they have changed since it last sent
+  /// them. Until the worker has them it sends no others. Called as `last_step`. Null: it does not.
+  std::function<bool(const ServerView&)> sends_unasked{};
+  /// Whether servers send all clocks with the weights, for ClockView::clocks.
+  bool sees_clocks = false;
 };
 
 /// An entry of a catalogue. `rule` gets the numbers of `name:PARAMETER`, within the limits of `parameters`.

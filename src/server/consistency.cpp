@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/require.hpp"
 #include "base/shelf/parameters.hpp"
 
 namespace syncopate {
@@ -39,8 +40,11 @@ bool travels(const Rule& rule, const ClockView& clocks) {
 Rule rule_of(std::string_view text, const Catalogue& catalogue) {
   const auto [entry, parameter] =
       base::shelf::entry_and_parameter<Consistency>("consistency", text, catalogue.consistencies());
-  return entry->rule(
+  Rule rule = entry->rule(
       base::shelf::numbers_of({"consistency", entry->name, parameter, entry->parameter}, entry->parameters));
+  base::require(!rule.part || rule.travels_early, "consistency {} has part and no travels_early; allowed: with it",
+                text);
+  return rule;
 }
 
 }  // namespace syncopate::server

@@ -60,16 +60,20 @@ struct AnswerTerms {
   std::uint64_t version = 0;  ///< of the block, as the worker holds it. See kExact
 };
 
-/// The update of steps [first, last) of a block. The server answers with the block's weights.
+/// The update of steps [first, last) of a block, or with first = last and a piece above 0 what earlier ones have left
+/// of it. The server answers with the block's weights.
 struct Push {
   std::uint32_t block = 0;
   Clock first = 0, last = 0;
-  double rate = 0;  ///< the learning rate, if the server runs the rule; or kMissed
+  std::uint32_t piece = 0;  ///< counts the pushes with the same `last`
+  Clock left = 0;           ///< the last steps before `last` of whose updates the worker still has a part
+  bool is_packed = false;   ///< without a codec: the elements that are not 0, by compress::sparse::write_packet
+  double rate = 0;          ///< the learning rate, if the server runs the rule; or kMissed
   AnswerTerms answer{};
   Payload update{};
   static auto fields(auto& of) {
-    return std::tie(of.block, of.first, of.last, of.rate, of.answer.least, of.answer.step, of.answer.version,
-                    of.update);
+    return std::tie(of.block, of.first, of.last, of.piece, of.left, of.is_packed, of.rate, of.answer.least,
+                    of.answer.step, of.answer.version, of.update);
   }
 };
 
@@ -80,6 +84,11 @@ struct Fetch {
   static auto fields(auto& of) { return std::tie(of.block, of.answer.least, of.answer.step, of.answer.version); }
 };
 
+/// The worker has a block's weights that it did not request, and may be sent others.
+struct Seen {
+  std::uint32_t block = 0;
+  static auto fields(auto& of) { return std::tie(of.block); }
+};
 /// The worker has ended in order; its clocks no longer count.
 struct Finish {
   static auto fields(auto&) { return std::tie(); }
@@ -149,16 +158,24 @@ struct Welcome {
 struct Weights {
   std::uint32_t block = 0;
   Clock least = 0;            ///< number of every worker's steps that they hold
-  Clock last = 0;             ///< of this worker's
+  Clock last = 0;             ///< of this worker's,
+  std::uint32_t piece = 0;    ///< with this push of them
   Clock step = 0;             ///< that Rule::last_step allows
   std::uint64_t version = 0;  ///< that the worker holds with them
   bool is_coded = false;      ///< `values` has packets (packets_of)
+  bool is_unasked = false;    ///< they answer no request; the worker answers by Seen
   Payload values{};
   static auto fields(auto& of) {
-    return std::tie(of.block, of.least, of.last, of.step, of.version, of.is_coded, of.values);
+    return std::tie(of.block, of.least, of.last, of.piece, of.step, of.version, of.is_coded, of.is_unasked, of.values);
   }
 };
 
+/// Rule::sees_clocks, before the Weights of the block: the clocks of all workers, each a little-endian u64.
+struct Clocks {
+  std::uint32_t block = 0;
+  Payload clocks{};
+  static auto fields(auto& of) { return std::tie(of.block, of.clocks); }
+};
 /// Another worker waits for all updates of the first `least` steps.
 struct Want {
   Clock least = 0;
@@ -205,8 +222,9 @@ struct VisitedRows {
 using BlockRequest = std::variant<Push, Fetch>;
 using RowPush = std::variant<PushRows, RestoreRows, MarkRows>;
 using WorkerMessage =
-    std::variant<Hello, FirstValues, Push, Fetch, Finish, PushRows, RestoreRows, MarkRows, PullRows, VisitRows>;
-using ServerMessage = std::variant<Welcome, Weights, Want, Refuse, StatusReport, PushedRows, PulledRows, VisitedRows>;
+    std::variant<Hello, FirstValues, Push, Fetch, Finish, PushRows, RestoreRows, MarkRows, PullRows, VisitRows, Seen>;
+using ServerMessage =
+    std::variant<Welcome, Weights, Want, Refuse, StatusReport, PushedRows, PulledRows, VisitedRows, Clocks>;
 
 /// The alternative of a variant as one of a variant with more of them.
 template <class Wide, class Narrow>

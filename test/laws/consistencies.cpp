@@ -64,10 +64,11 @@ HistoryOptions stumbling(std::string_view consistency) {
 constexpr struct {
   std::string_view model, parameter;
   std::optional<Clock> bound;
-} kPromised[] = {{"bsp", "", 0},           {"tap", "", {}},     {"ssp", "0", 0},         {"ssp", "1", 1},
-                 {"ssp", "", 3},           {"ssp", "7", 7},     {"dssp", "", 15},        {"dssp", "0,4", 4},
-                 {"dssp", "2,2", 2},       {"adaptive", "", 5}, {"adaptive", "10,2", 2}, {"adaptive", "1e-6,4", 4},
-                 {"adaptive", "0.03,0", 0}};
+} kPromised[] = {{"bsp", "", 0},          {"tap", "", {}},           {"ssp", "0", 0},          {"ssp", "1", 1},
+                 {"ssp", "", 3},          {"ssp", "7", 7},           {"dssp", "", 15},         {"dssp", "0,4", 4},
+                 {"dssp", "2,2", 2},      {"essp", "", 3},           {"essp", "1", 1},         {"gaia", "", 5},
+                 {"gaia", "0.3,2", 2},    {"gaia", "10,3", 3},       {"gaia", "0.5,0", 0},     {"adaptive", "", 5},
+                 {"adaptive", "10,2", 2}, {"adaptive", "1e-6,4", 4}, {"adaptive", "0.03,0", 0}};
 
 TEST(Consistency, OfEveryEntryObeysItsLaws) {
   for (const Consistency* entry : consistencies())
@@ -204,6 +205,78 @@ double mean_staleness(const History& history) {
 
 TEST(Dssp, KeepsItsLowBoundAtEqualSpeeds) {
   EXPECT_LE(stalest(played(paced("dssp:2,8", 4, 200, [](auto, auto) { return 1.0; }))), 2);
+}
+
+TEST(Essp, IsFresherThanUpdatesInEveryStepAlone) {
+  const History asked = played(stumbling("adaptive:0,5")), essp = played(stumbling("essp:5"));
+  EXPECT_LT(mean_staleness(essp), 0.9 * mean_staleness(asked)) << mean_staleness(asked);
+  EXPECT_LT(seconds(essp), 1.02 * seconds(asked));
+  EXPECT_DOUBLE_EQ(traffic(stumbling("essp:5"), essp), traffic(stumbling("adaptive:0,5"), asked)) << "pushes";
+}
+
+/// The most steps by which weights of one worker differ within a read.
+Clock spread_of(const History& history) {
+  Clock most = 0;
+  for (const Seen& read : history.seen)
+    for (std::size_t worker = 0; worker < read.least.size(); ++worker)
+      most = std::max(most, read.most[worker] - read.least[worker]);
+  return most;
+}
+
+TEST(Gaia, SendsTheSignificantElementsAndTheOthersWithinItsBound) {
+  // A weight of n steps gets 1 in each: significant up to step 1/theta, then in each 1 + n theta steps.
+  EXPECT_LE(spread_of(played(stumbling("gaia:0,5"))), 5);
+  for (const char* model : {"gaia:0.02,8", "gaia:0.02,2"}) {
+    const History history = played(stumbling(model));
+    EXPECT_LE(stalest(history), model[10] - '0') << model;
+  }
+}
+
+/// Sends every second element early, so that the steps of a worker's elements differ.
+constexpr Consistency kEven{.name = "even", .rule = [](std::span<const double>) {
+                              return Rule{.staleness = 4,
+                                          .travels_early = [](const ClockView&) { return true; },
+                                          .part =
+                                              [](const ClockView&, std::span<const float> weights,
+                                                 std::span<const float> update, std::span<float> sent) {
+                                                EXPECT_EQ(weights.size(), update.size());
+                                                for (std::size_t i = 0; i < update.size(); i += 8)
+                                                  for (std::size_t j = i; j < std::min(i + 4, update.size()); ++j)
+                                                    sent[j] = update[j];
+                                              }};
+                            }};
+
+TEST(APart, TravelsEarlyAndTheRestWhenAnotherWorkerRequiresIt) {
+  const auto broken = check_consistency(kEven, {.bound = 4});
+  EXPECT_FALSE(broken) << broken->text;
+  HistoryOptions options = stumbling("even");
+  options.setup.catalogue = Catalogue::standard().with(kEven);
+  const History history = played(options);
+  EXPECT_LE(stalest(history), 4);
+  EXPECT_GE(spread_of(history), 3) << "elements of one worker arrive at different times";
+}
+
+TEST(Clocks, OfAllWorkersAreKnownToAModelThatSeesThem) {
+  // Only the slow worker's clock lets the others send: they see it pass every fourth step.
+  static std::vector<Clock> seen;
+  static constexpr Consistency kSees{.name = "sees", .rule = [](std::span<const double>) {
+                                       return Rule{.staleness = 6,
+                                                   .travels_early =
+                                                       [](const ClockView& view) {
+                                                         seen.assign(view.clocks.begin(), view.clocks.end());
+                                                         for (const Clock clock : seen) EXPECT_LE(clock, view.own + 40);
+                                                         return !seen.empty() && std::ranges::min(seen) % 4 == 3;
+                                                       },
+                                                   .sees_clocks = true};
+                                     }};
+  const auto broken = check_consistency(kSees, {.bound = 6});
+  EXPECT_FALSE(broken) << broken->text;
+  HistoryOptions options = paced("sees", 3, 40, [](std::size_t worker, Clock) { return worker == 2 ? 2.0 : 1.0; });
+  options.setup.catalogue = Catalogue::standard().with(kSees);
+  const History history = played(options);
+  ASSERT_EQ(seen.size(), 3U);
+  for (const Clock clock : seen) EXPECT_GT(clock, 25);
+  EXPECT_GT(history.pushes, played(paced("ssp:6", 3, 40, options.compute_s)).pushes);
 }
 
 struct Paid {

@@ -83,7 +83,7 @@ TEST(MessageBytes, AreOfAKindThatTheSenderHas) {
     std::string bytes(kFieldBytes, static_cast<char>(kind));
     std::fill(bytes.begin() + 1, bytes.end(), '\0');
     bool from_worker = false, from_server = false;
-    for (int fields = 0; fields < 9 && !from_worker && !from_server;
+    for (int fields = 0; fields < 12 && !from_worker && !from_server;
          ++fields, bytes += std::string(kFieldBytes, '\0')) {
       from_worker = is_taken(bytes);
       from_server = !is_corrupt([&] { static_cast<void>(server_message_of(payload_of(bytes))); });

@@ -63,6 +63,7 @@ Payload ServerBlock::image() const {
     writer.number(static_cast<std::uint8_t>(worker_state.takes_part));
     writer.number(worker_state.process);
     writer.number(worker_state.applied);
+    writer.number(worker_state.piece);
     writer.number(worker_state.clock);
     writer.number(static_cast<std::uint8_t>(worker_state.held.has_value()));
     if (!worker_state.held) continue;
@@ -89,6 +90,7 @@ void ServerBlock::restore(base::ConstBytes image) {
     worker_state.takes_part = reader.number<std::uint8_t>() != 0;
     worker_state.process = reader.number<std::uint64_t>();
     worker_state.applied = reader.number<Clock>();
+    worker_state.piece = reader.number<std::uint32_t>();
     worker_state.clock = reader.number<Clock>();
     if (reader.number<std::uint8_t>() == 0) continue;
     worker_state.held_for = reader.number<Clock>();

@@ -37,7 +37,7 @@ ServerBlock::ServerBlock(const JobRules& rules, const Block& block, bool spared)
   complete_ = rules.in_lockstep() ? rules.first_step : 0;
   for (WorkerState& worker_state : workers_) worker_state.applied = worker_state.clock = rules.first_step;
   // A packet is decoded as a whole, and a storage gets whole blocks.
-  const bool is_whole = coder_ || is_joint_ || rules.storages.combine || rules.storages.apply;
+  const bool is_whole = coder_ || is_joint_ || rules.storages.combine || rules.storages.apply || rules.consistency.part;
   if (is_whole || rules.in_lockstep()) scratch_.resize(is_whole ? weights_.size() : std::min(kTile, weights_.size()));
   kept_.resize(rules.storages.kept * weights_.size());
   if (rules.storages.answer) shown_.resize(weights_.size());
@@ -66,15 +66,20 @@ void ServerBlock::require_length(base::ConstBytes values) const {
     throw Corrupt(fmt::format("{} bytes for a block of {} elements", values.size(), weights_.size()));
 }
 
+/// Into `scratch_`.
+void ServerBlock::begin_decoding() {
+  if (rules_.in_lockstep() || rules_.storages.combine || rules_.storages.apply)
+    std::ranges::fill(scratch_, 0.0F);
+  else
+    std::ranges::copy(weights_, scratch_.begin());
+}
+
 /// A held update must not fail later, after the others have come, so it is checked on arrival. A coded one that is not
 /// held is decoded once: it is added to a copy of the weights, which replaces them in `add_checked`.
 void ServerBlock::require_sound(base::ConstBytes update, Clock step) {
   if (update.empty()) return;
   if (!coder_) return require_length(update);
-  if (rules_.in_lockstep() || rules_.storages.combine || rules_.storages.apply)
-    std::ranges::fill(scratch_, 0.0F);
-  else
-    std::ranges::copy(weights_, scratch_.begin());
+  begin_decoding();
   auto number = static_cast<std::uint64_t>(step);
   if (rules_.numbers_packets()) {
     if (update.size() < kNumberBytes) throw Corrupt(fmt::format("a numbered packet has {} bytes", update.size()));
@@ -84,20 +89,34 @@ void ServerBlock::require_sound(base::ConstBytes update, Clock step) {
   compress::add_packet(rules_.codec, *coder_, update, {key_, number}, scratch_);
 }
 
+void ServerBlock::require_sound(const Push& push) {
+  if (!push.is_packed) return require_sound(push.update.bytes, push.last - 1);
+  if (!rules_.consistency.part || coder_)
+    throw Corrupt("an update is packed, but the job sends whole ones or codes them");
+  const base::ConstBytes rest = compress::sparse::read_packet({}, weights_.size(), push.update.bytes, part_);
+  if (!rest.empty()) throw Corrupt(fmt::format("{} bytes follow a packed update", rest.size()));
+  begin_decoding();
+  for (std::size_t i = 0; i < part_.indices.size(); ++i) scratch_[part_.indices[i]] += part_.values[i];
+}
+
 void ServerBlock::receive(std::size_t worker, const Push& push, double now_s) {
   WorkerState& worker_state = workers_[worker];
   if (const auto part = kept_part(push.answer.version)) require_part(*part);
-  if (push.last > worker_state.applied) {
-    require_next(worker, push);
-    measure(worker_state, push, now_s);
-    worker_state.applied = push.last;
-    worker_state.clock = std::max(worker_state.clock, push.last);
-    if (rules_.in_lockstep())
-      hold(worker_state, push);
-    else
-      add_checked(push.update.bytes);
-  }
+  if (push.last > worker_state.applied || (push.last == worker_state.applied && push.piece > worker_state.piece))
+    apply(worker_state, worker, push, now_s);
   ask(worker, push.answer);
+}
+
+void ServerBlock::apply(WorkerState& worker_state, std::size_t worker, const Push& push, double now_s) {
+  require_next(worker, push);
+  if (push.last > worker_state.applied) measure(worker_state, push, now_s);
+  worker_state.applied = push.last;
+  worker_state.piece = push.piece;
+  worker_state.clock = std::max(worker_state.clock, push.last - push.left);
+  if (rules_.in_lockstep())
+    hold(worker_state, push);
+  else
+    add_checked(push.update.bytes, coder_ || push.is_packed);
 }
 
 void ServerBlock::measure(WorkerState& worker_state, const Push& push, double now_s) {
@@ -110,7 +129,9 @@ void ServerBlock::require_next(std::size_t worker, const Push& push) {
   if (push.first != workers_[worker].applied)
     throw Mismatch(fmt::format("worker {} sent the update of steps {} to {}, where step {} is next", worker, push.first,
                                push.last, workers_[worker].applied));
-  require_sound(push.update.bytes, push.last - 1);
+  if (push.left > push.last || (rules_.in_lockstep() && (push.left > 0 || push.piece > 0)))
+    throw Corrupt(fmt::format("piece {} of an update of step {} leaves {} steps", push.piece, push.last, push.left));
+  require_sound(push);
   if (push.rate == kMissed && push.update.bytes.empty()) return;
   if (!std::isfinite(push.rate) || push.rate < 0) throw Corrupt(fmt::format("a learning rate of {}", push.rate));
   for (const WorkerState& other : workers_)
@@ -134,6 +155,7 @@ void ServerBlock::ask(std::size_t worker, const AnswerTerms& terms) {
   workers_[worker].asks = terms.least;
   workers_[worker].version = terms.version;
   workers_[worker].step = terms.step;
+  workers_[worker].may_be_sent = false;
 }
 
 /// A step is complete when every worker that takes part has sent its message of it.
@@ -246,15 +268,15 @@ optim::TensorSlice ServerBlock::slice(Range tile, std::span<float> gradient) {
   return part;
 }
 
-void ServerBlock::add_checked(base::ConstBytes update) {
-  if (!update.empty() && (rules_.storages.combine || rules_.storages.apply)) return add_by_storage(update);
-  if (!coder_ || update.empty()) return add(update, {0, weights_.size()}, weights_.data());
+void ServerBlock::add_checked(base::ConstBytes update, bool is_decoded) {
+  if (!update.empty() && (rules_.storages.combine || rules_.storages.apply)) return add_by_storage(update, is_decoded);
+  if (!is_decoded || update.empty()) return add(update, {0, weights_.size()}, weights_.data());
   changed();
   weights_.swap(scratch_);
 }
 
-void ServerBlock::add_by_storage(base::ConstBytes update) {
-  if (!coder_) std::memcpy(scratch_.data(), update.data(), update.size());
+void ServerBlock::add_by_storage(base::ConstBytes update, bool is_decoded) {
+  if (!is_decoded) std::memcpy(scratch_.data(), update.data(), update.size());
   if (rules_.storages.combine) {
     decoded_.assign(1, scratch_);
     const std::span<const float> alone(decoded_.front());
@@ -284,6 +306,7 @@ void ServerBlock::combine_decoded(std::span<float> combined) {
 }
 
 void ServerBlock::changed() noexcept {
+  ++changes_;
   answers_.changed();
   is_shown_ = false;
 }
@@ -316,8 +339,8 @@ void ServerBlock::add(base::ConstBytes update, Range range, float* into) {
   kernel::reduce({}, bytes_of(into), update.data() + range.begin * sizeof(float), range.size());
 }
 
-Clock ServerBlock::last_step_for(const WorkerState& worker_state, Clock least) const {
-  if (!rules_.consistency.last_step) return 0;
+template <class Decide>
+auto ServerBlock::decided(const WorkerState& worker_state, Clock least, const Decide& decide) const {
   std::vector<Clock> clocks;
   std::vector<Pace> paces;
   ServerView view{.least = least, .table = view_.table};
@@ -329,7 +352,12 @@ Clock ServerBlock::last_step_for(const WorkerState& worker_state, Clock least) c
   }
   view.clocks = clocks;
   view.paces = paces;
-  return last_step_of(rules_.consistency, view);
+  return decide(view);
+}
+
+Clock ServerBlock::last_step_for(const WorkerState& worker_state, Clock least) const {
+  if (!rules_.consistency.last_step) return 0;
+  return decided(worker_state, least, [&](const ServerView& view) { return last_step_of(rules_.consistency, view); });
 }
 
 bool ServerBlock::may_answer(const WorkerState& worker_state, Clock least) const {
@@ -351,10 +379,19 @@ std::vector<std::size_t> ServerBlock::answerable() {
   return workers;
 }
 
+Weights ServerBlock::message_to(WorkerState& worker_state) {
+  const Clock least = this->least();
+  worker_state.may_be_sent = true;
+  worker_state.changes = changes_;
+  return {.least = least,
+          .last = worker_state.applied,
+          .piece = worker_state.piece,
+          .step = last_step_for(worker_state, least)};
+}
+
 Weights ServerBlock::answer(std::size_t worker, double now_s) {
   workers_[worker].answered_s = now_s;
-  const Clock least = this->least();
-  Weights message{.least = least, .last = workers_[worker].applied, .step = last_step_for(workers_[worker], least)};
+  Weights message = message_to(workers_[worker]);
   const std::uint64_t version = workers_[worker].version;
   if (const auto index = kept_part(version)) {
     auto copy = std::make_shared<const std::vector<float>>(part(*index));
@@ -371,6 +408,33 @@ Weights ServerBlock::answer(std::size_t worker, double now_s) {
   return message;
 }
 
+std::vector<std::size_t> ServerBlock::unasked() {
+  std::vector<std::size_t> workers;
+  if (!rules_.consistency.sends_unasked || !has_weights_) return workers;
+  const Clock least = this->least();
+  for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
+    const WorkerState& state = workers_[worker];
+    if (!state.takes_part || state.asks || !state.may_be_sent || state.changes == changes_) continue;
+    if (decided(state, least, rules_.consistency.sends_unasked)) workers.push_back(worker);
+  }
+  return workers;
+}
+
+/// Whole weights: which version the worker holds is only known with a request.
+Weights ServerBlock::push_weights(std::size_t worker) {
+  Weights message = message_to(workers_[worker]);
+  workers_[worker].may_be_sent = false;
+  message.is_unasked = true;
+  answers_.answer(shown(), 0, message);
+  return message;
+}
+
+std::vector<Clock> ServerBlock::clocks() const {
+  std::vector<Clock> clocks;
+  for (const WorkerState& worker_state : workers_) clocks.push_back(worker_state.clock);
+  return clocks;
+}
+
 void ServerBlock::leave(std::size_t worker) {
   workers_[worker].takes_part = false;
   workers_[worker].asks.reset();
@@ -385,6 +449,8 @@ void ServerBlock::join(std::size_t worker, Clock from, std::uint64_t process) {
   worker_state.pace = {};
   worker_state.answered_s.reset();
   worker_state.asks.reset();
+  worker_state.piece = 0;
+  worker_state.may_be_sent = false;
   worker_state.takes_part = true;
   if (rules_.in_lockstep()) complete_steps();  // others may have waited for an update that was never sent
 }
@@ -392,6 +458,7 @@ void ServerBlock::join(std::size_t worker, Clock from, std::uint64_t process) {
 void ServerBlock::come_back(std::size_t worker) {
   WorkerState& worker_state = workers_[worker];
   worker_state.asks.reset();
+  worker_state.may_be_sent = false;
   if (worker_state.takes_part) return;
   worker_state.clock = std::max(worker_state.clock, least());
   worker_state.takes_part = true;

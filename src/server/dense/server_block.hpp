@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "compress/sparse/packet.hpp"
 #include "optim/norms.hpp"
 #include "optim/rule.hpp"
 #include "server/dense/answer_stream.hpp"
@@ -34,6 +35,13 @@ class ServerBlock final {
   /// all answer the same worker first.
   [[nodiscard]] std::vector<std::size_t> answerable();
   [[nodiscard]] Weights answer(std::size_t worker, double now_s = 0);
+  /// Workers that wait for nothing, and that Rule::sends_unasked names; `push_weights` makes their message.
+  [[nodiscard]] std::vector<std::size_t> unasked();
+  [[nodiscard]] Weights push_weights(std::size_t worker);
+  /// The worker has them.
+  void see(std::size_t worker) noexcept { workers_[worker].may_be_sent = true; }
+  /// Of all workers, for Rule::sees_clocks.
+  [[nodiscard]] std::vector<Clock> clocks() const;
 
   /// The worker's clock no longer counts. Its updates stay.
   void leave(std::size_t worker);
@@ -80,7 +88,8 @@ class ServerBlock final {
   struct WorkerState {
     bool takes_part = true;
     std::uint64_t process = 0;
-    Clock applied = 0;              ///< number of its first updates that have come
+    Clock applied = 0;              ///< number of its first updates that have come,
+    std::uint32_t piece = 0;        ///< with this push of them
     Clock clock = 0;                ///< others wait for it beyond this step; more than `applied` if it was away
     std::optional<Clock> asks{};    ///< it waits for weights with this number of every worker's steps...
     Clock step = 0;                 ///< ...or until this step is allowed; 0: no step is
@@ -90,16 +99,24 @@ class ServerBlock final {
     double rate = 0;
     Pace pace{};
     std::optional<double> answered_s{};  ///< when it was answered last: it does not wait for this server afterwards
+    bool may_be_sent = false;            ///< weights without a request: none are on their way
+    std::uint64_t changes = 0;           ///< `changes_` when weights were sent to it
   };
 
   [[nodiscard]] bool may_answer(const WorkerState& worker_state, Clock least) const;
   [[nodiscard]] Clock last_step_for(const WorkerState& worker_state, Clock least) const;
+  template <class Decide>
+  [[nodiscard]] auto decided(const WorkerState& worker_state, Clock least, const Decide& decide) const;
+  [[nodiscard]] Weights message_to(WorkerState& worker_state);
+  void apply(WorkerState& worker_state, std::size_t worker, const Push& push, double now_s);
   void require_length(base::ConstBytes values) const;
   void require_part(std::uint64_t part) const;
   [[nodiscard]] const std::vector<float>& part(std::size_t index) const {
     return index == 0 ? weights_ : state_[index - 1];
   }
   void require_sound(base::ConstBytes update, Clock step);
+  void require_sound(const Push& push);
+  void begin_decoding();
   static void measure(WorkerState& worker_state, const Push& push, double now_s);
   void require_next(std::size_t worker, const Push& push);
   void hold(WorkerState& worker_state, const Push& push);
@@ -110,8 +127,8 @@ class ServerBlock final {
   void average(Range tile, std::span<float> sum);
   [[nodiscard]] optim::Step step_of(double trust) const;
   [[nodiscard]] optim::TensorSlice slice(Range tile, std::span<float> gradient);
-  void add_checked(base::ConstBytes update);
-  void add_by_storage(base::ConstBytes update);
+  void add_checked(base::ConstBytes update, bool is_decoded);
+  void add_by_storage(base::ConstBytes update, bool is_decoded);
   void combine_decoded(std::span<float> combined);
   [[nodiscard]] std::span<const float> shown();
   void changed() noexcept;
@@ -137,6 +154,8 @@ class ServerBlock final {
   std::vector<std::vector<float>> decoded_;  ///< for Storages::combine
   std::vector<float> shown_;                 ///< by Storages::answer,
   bool is_shown_ = false;                    ///< of the present weights
+  compress::sparse::Arrival part_;           ///< of a push that is packed
+  std::uint64_t changes_ = 0;                ///< of the weights
   std::vector<float> packed_;                ///< sum of the payloads of codecs that select alike
   std::vector<WorkerState*> senders_;        ///< of the step that is applied
   Clock complete_ = 0;                       ///< in lockstep: number of applied steps

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "compress/sparse/packet.hpp"
 #include "kernel/norm.hpp"
 #include "kernel/reduce.hpp"
 #include "server/dense/answer_stream.hpp"
@@ -19,6 +20,10 @@ namespace {
 
 double norm(std::span<const float> values) {
   return std::sqrt(kernel::squared_norm(DType::f32, std::as_bytes(values).data(), values.size()));
+}
+
+AnswerTerms terms_of(const BlockRequest& request) {
+  return std::visit([](const auto& of) { return of.answer; }, request);
 }
 
 void add_to(std::span<float> values, std::span<const float> more) {
@@ -39,7 +44,7 @@ WorkerBlock::WorkerBlock(const JobRules& rules, const Block& block, std::span<fl
 }
 
 BlockRequest WorkerBlock::first_request(Clock from) {
-  own_ = sent_ = from;
+  own_ = sent_ = whole_ = from;
   const Clock staleness = rules_.consistency.staleness.value_or(from);
   return make_request({.least = std::max<Clock>(0, from - staleness), .step = step_to_ask(), .version = version_});
 }
@@ -66,44 +71,81 @@ double WorkerBlock::significance() const {
 }
 
 ClockView WorkerBlock::clock_view() const noexcept {
-  return {.own = own_, .fetched = fetched_, .allowed = allowed_, .wanted = wanted_, .sent = sent_};
+  return {.own = own_, .fetched = fetched_, .allowed = allowed_, .wanted = wanted_, .sent = whole_, .clocks = clocks_};
 }
 
 std::optional<BlockRequest> WorkerBlock::request() {
   if (request_) return std::nullopt;
   ClockView now = clock_view();
   const bool must = must_fetch(rules_.consistency, now);
-  if (!must && sent_ == own_) return std::nullopt;
+  const bool is_required = must || whole_ < wanted_;
+  if (!is_required && sent_ == own_) return std::nullopt;
   if (rules_.consistency.travels_early) now.significance = significance();
   if (!travels(rules_.consistency, now)) return std::nullopt;
   return make_request(
-      {.least = must ? own_ - *rules_.consistency.staleness : 0, .step = step_to_ask(), .version = version_});
+      {.least = must ? own_ - *rules_.consistency.staleness : 0, .step = step_to_ask(), .version = version_},
+      !is_required && has_update_ && rules_.consistency.part);
 }
 
 std::optional<BlockRequest> WorkerBlock::last_request() {
+  is_ending_ = true;
   if (request_ || is_finished()) return std::nullopt;
   return make_request({.least = own_, .version = kExact});
 }
 
 Clock WorkerBlock::step_to_ask() const noexcept { return rules_.consistency.last_step ? own_ : 0; }
 
-BlockRequest WorkerBlock::make_request(const AnswerTerms& terms) {
-  if (sent_ == own_) return request_.emplace(Fetch{.block = block_.index, .answer = terms});
+BlockRequest WorkerBlock::make_request(const AnswerTerms& terms, bool in_part) {
+  if (is_all_sent()) return request_.emplace(Fetch{.block = block_.index, .answer = terms});
+  piece_ = sent_ == own_ ? piece_ + 1 : 0;
   Push push{.block = block_.index,
             .first = sent_,
             .last = own_,
+            .piece = piece_,
             .rate = has_update_ || ended_ == own_ ? rate_ : kMissed,
             .answer = terms};
-  if (has_update_) push.update = take_update();
-  has_update_ = false;
+  if (in_part ? divide_update() : has_update_) {
+    if (!in_part) std::swap(update_, travelling_);
+    if (in_part && !coder_) push.update = packed_update();
+    push.is_packed = !push.update.bytes.empty();
+    if (!push.is_packed) push.update = take_update();
+  }
+  has_update_ = in_part;
   sent_ = own_;
+  if (!in_part) whole_ = own_;
+  push.left = own_ - whole_;
   return request_.emplace(std::move(push));
+}
+
+/// Each element stays or travels as a whole, so that nothing is rounded. Returns whether one travels.
+bool WorkerBlock::divide_update() {
+  std::ranges::fill(*travelling_, 0.0F);
+  rules_.consistency.part(clock_view(), weights_, *update_, *travelling_);
+  bool is_any = false;
+  for (std::size_t i = 0; i < update_->size(); ++i) {
+    if ((*travelling_)[i] == 0) continue;
+    (*travelling_)[i] = std::exchange((*update_)[i], 0.0F);
+    is_any = true;
+  }
+  return is_any;
+}
+
+/// Empty if the elements themselves take fewer bytes.
+Payload WorkerBlock::packed_update() const {
+  compress::sparse::Selection selection;
+  const std::vector<float>& values = *travelling_;
+  selection.add_where(values.data(), {0, values.size()}, [&](std::size_t i) { return values[i] != 0; });
+  auto wire = std::make_shared<std::vector<std::byte>>(
+      compress::sparse::most_packet_bytes({}, selection.size(), values.size()));
+  const std::size_t bytes = compress::sparse::write_packet({}, selection, values.size(), *wire);
+  if (bytes >= values.size() * sizeof(float)) return {};
+  const base::ConstBytes packet = base::ConstBytes(*wire).first(bytes);
+  return {std::move(wire), packet};
 }
 
 /// Values that a packet omits stay here, for the next one. An update that is not finite is sent and leaves no residual:
 /// the residual would never be finite again.
 Payload WorkerBlock::take_update() {
-  std::swap(update_, travelling_);
   if (!coder_) return {travelling_, std::as_bytes(std::span(*travelling_))};
   const compress::Tensor tensor{.values = Buffer(std::span(*travelling_)),
                                 .kept = kept_,
@@ -142,9 +184,8 @@ void WorkerBlock::receive(Weights answer) {
   const bool is_coded = answer.is_coded;
   if (is_coded ? !follower_ : answer.values.bytes.size() != weights_.size_bytes())
     throw Corrupt(fmt::format("{} bytes for a block of {} elements", answer.values.bytes.size(), weights_.size()));
-  if (!request_ || answer.last < sent_) return;
-  const AnswerTerms terms = std::visit([](const auto& request) { return request.answer; }, *request_);
-  if (kept_part(answer.version) != kept_part(terms.version)) return;
+  if (answer.is_unasked ? request_ || is_ending_ : !answers_request(answer)) return;
+  const AnswerTerms terms = request_ ? terms_of(*request_) : AnswerTerms{};
   request_.reset();
   if (kept_part(answer.version)) return take_part_of(answer);
   fetched_ = std::max(fetched_, answer.least);
@@ -157,6 +198,12 @@ void WorkerBlock::receive(Weights answer) {
   if (rules_.in_lockstep()) adopt_arrived();
 }
 
+/// Not one to an earlier request, which was sent twice.
+bool WorkerBlock::answers_request(const Weights& answer) const {
+  return request_ && answer.last >= sent_ && (answer.last > sent_ || answer.piece >= piece_) &&
+         kept_part(answer.version) == kept_part(terms_of(*request_).version);
+}
+
 void WorkerBlock::gather(std::vector<std::span<float>> parts) {
   parts_ = std::move(parts);
   gathered_ = 0;
@@ -167,7 +214,7 @@ void WorkerBlock::gather(std::vector<std::span<float>> parts) {
 /// here.
 std::optional<BlockRequest> WorkerBlock::gathering_request() {
   if (request_ || has_gathered()) return std::nullopt;
-  const bool is_due = sent_ != own_ || fetched_ < own_;
+  const bool is_due = !is_all_sent() || fetched_ < own_;
   return make_request({.least = own_, .version = is_due ? version_ : kKept - gathered_});
 }
 

@@ -40,7 +40,7 @@ class WorkerBlock final {
   /// The next request of `gather`, if one is needed and none is pending.
   [[nodiscard]] std::optional<BlockRequest> gathering_request();
   [[nodiscard]] bool has_gathered() const noexcept {
-    return !request_ && sent_ == own_ && fetched_ >= own_ && gathered_ == parts_.size();
+    return !request_ && is_all_sent() && fetched_ >= own_ && gathered_ == parts_.size();
   }
   /// The most steps of every worker that a part held when it was gathered.
   [[nodiscard]] Clock gathered_at() const noexcept { return gathered_at_; }
@@ -57,6 +57,8 @@ class WorkerBlock final {
   [[nodiscard]] const std::optional<BlockRequest>& under_way() const noexcept { return request_; }
 
   void want(Clock least) noexcept { wanted_ = std::max(wanted_, least); }
+  /// The clocks of all workers, in their order.
+  void note(std::vector<Clock> clocks) noexcept { clocks_ = std::move(clocks); }
   /// Ignores a second answer to a request that was sent twice. Throws Corrupt for another length.
   void receive(Weights answer);
   /// The arrived weights become the copy that the worker computes with. Returns whether any have since the last call.
@@ -68,17 +70,21 @@ class WorkerBlock final {
   }
   /// Whether every worker's updates of this worker's steps are in the weights, or have come.
   [[nodiscard]] bool is_finished() const noexcept {
-    return !request_ && sent_ == own_ && fetched_ >= own_ && is_exact_;
+    return !request_ && is_all_sent() && fetched_ >= own_ && is_exact_;
   }
   [[nodiscard]] Clock staleness() const noexcept { return own_ - fetched_; }
   [[nodiscard]] const Block& block() const noexcept { return block_; }
 
  private:
   [[nodiscard]] ClockView clock_view() const noexcept;
+  [[nodiscard]] bool is_all_sent() const noexcept { return sent_ == own_ && whole_ == own_; }
   [[nodiscard]] Clock step_to_ask() const noexcept;  ///< AnswerTerms::step of a request
   [[nodiscard]] double significance() const;
-  [[nodiscard]] BlockRequest make_request(const AnswerTerms& terms);
+  [[nodiscard]] BlockRequest make_request(const AnswerTerms& terms, bool in_part = false);
+  [[nodiscard]] bool divide_update();
+  [[nodiscard]] Payload packed_update() const;
   [[nodiscard]] Payload take_update();
+  [[nodiscard]] bool answers_request(const Weights& answer) const;
   void mask_sent() const;
   void follow(const Weights& answer);
   void follow_packets(const Weights& answer, std::span<float> known) const;
@@ -89,7 +95,11 @@ class WorkerBlock final {
   const Block block_;
   const std::span<float> weights_;
   Clock own_ = 0, fetched_ = 0, allowed_ = 0, sent_ = 0, wanted_ = 0;
-  Clock ended_ = 0;  ///< the clock after the last step that it made itself
+  Clock whole_ = 0;            ///< of `sent_` steps, the first ones whose updates were sent whole
+  std::uint32_t piece_ = 0;    ///< of the last push
+  std::vector<Clock> clocks_;  ///< Rule::sees_clocks
+  bool is_ending_ = false;     ///< `last_request` was called: only requested weights count
+  Clock ended_ = 0;            ///< the clock after the last step that it made itself
   double rate_ = 0;
   bool has_weights_ = false;
   bool is_exact_ = false;                           ///< the last answer held the server's own weights

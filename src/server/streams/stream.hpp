@@ -20,7 +20,7 @@
 
 namespace syncopate::server::streams {
 
-inline constexpr std::size_t kMostHeadBytes = 96;
+inline constexpr std::size_t kMostHeadBytes = 128;
 inline constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20;
 /// Alignment of a received message's first byte.
 inline constexpr std::size_t kMessageAlignment = 64;

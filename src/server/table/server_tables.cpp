@@ -193,6 +193,7 @@ void ServerTables::receive(std::size_t worker, const WorkerMessage& message) {
                    [&](const Push& push) {
                      with_block(*job, push.block, [&](auto& block) { change(push.block, block, worker, push); });
                    },
+                   [&](const Seen& seen) { with_block(*job, seen.block, [&](auto& block) { block.see(worker); }); },
                    [&](const Fetch& fetch) {
                      with_block(*job, fetch.block, [&](auto& block) { block.ask(worker, fetch.answer); });
                    },
@@ -212,15 +213,31 @@ void ServerTables::with_block(Job& job, std::uint32_t index, const std::function
   if (may_step) step_jointly(job, at.table);
 }
 
+namespace {
+
+Clocks clocks_of(std::size_t index, const ServerBlock& block) {
+  const std::vector<Clock> clocks = block.clocks();
+  auto bytes = std::make_shared<std::vector<std::byte>>(clocks.size() * sizeof(std::uint64_t));
+  for (std::size_t worker = 0; worker < clocks.size(); ++worker)
+    base::put(*bytes, worker * sizeof(std::uint64_t), static_cast<std::uint64_t>(clocks[worker]));
+  const base::ConstBytes all(*bytes);
+  return {static_cast<std::uint32_t>(index), {std::move(bytes), all}};
+}
+
+}  // namespace
+
 /// Called with the block's lock held, so that no answer overtakes a later state of the same block.
 void ServerTables::answer(Job& job, std::size_t index, ServerBlock& block) {
-  for (const std::size_t worker : block.answerable()) {
-    const std::uint64_t version = block.version();
-    Weights weights = block.answer(worker, now_s());
+  const auto send = [&](std::size_t worker, const auto& made) {
+    const std::uint64_t version = block.version(), priority = 1 + job.blocks[index]->block.table;
+    Weights weights = made();
     weights.block = static_cast<std::uint32_t>(index);
     if (block.version() != version) log_.append({.change = change::Show{weights.block}});
-    log_.send({worker, 1 + job.blocks[index]->block.table, std::move(weights)});
-  }
+    if (job.rules.consistency.sees_clocks) log_.send({worker, priority, clocks_of(index, block)});
+    log_.send({worker, priority, std::move(weights)});
+  };
+  for (const std::size_t worker : block.answerable()) send(worker, [&] { return block.answer(worker, now_s()); });
+  for (const std::size_t worker : block.unasked()) send(worker, [&] { return block.push_weights(worker); });
   const Clock wanted = block.wanted();
   if (job.rules.in_lockstep() || wanted == 0) return;  // in lockstep every worker sends every step
   for (std::size_t worker = 0; worker < job.told.size(); ++worker) {

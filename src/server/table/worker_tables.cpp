@@ -300,12 +300,12 @@ bool WorkerTables::finish() {
 }
 
 void WorkerTables::receive(std::size_t server, ServerMessage message) {
-  std::visit(
-      OneOf{[&](Weights& answer) { apply(server, std::move(answer)); }, [&](const Want& want) { apply(server, want); },
-            [&](const Refuse&) { throw Corrupt("a refusal within a job"); },
-            [&](const StatusReport&) { throw Corrupt("a status within a job"); },
-            [&](const auto& of_rows) { rows_.receive(server, of_rows); }},
-      message);
+  std::visit(OneOf{[&](Weights& answer) { apply(server, std::move(answer)); },
+                   [&](const Want& want) { apply(server, want); }, [&](const Clocks& clocks) { apply(server, clocks); },
+                   [&](const Refuse&) { throw Corrupt("a refusal within a job"); },
+                   [&](const StatusReport&) { throw Corrupt("a status within a job"); },
+                   [&](const auto& of_rows) { rows_.receive(server, of_rows); }},
+             message);
 }
 
 void WorkerTables::apply(std::size_t server, const Want& want) {
@@ -315,11 +315,26 @@ void WorkerTables::apply(std::size_t server, const Want& want) {
   }
 }
 
-void WorkerTables::apply(std::size_t server, Weights answer) {
+const WorkerTables::Place& WorkerTables::place_of(std::size_t server, std::uint32_t block) const {
   const auto& blocks = by_server_.at(server);
-  if (answer.block >= blocks.size())
-    throw Corrupt(fmt::format("server {} sent weights of block {} of {}", server, answer.block, blocks.size()));
-  const auto& [shared, turn] = blocks[answer.block];
+  if (block >= blocks.size())
+    throw Corrupt(fmt::format("server {} sent weights of block {} of {}", server, block, blocks.size()));
+  return blocks[block];
+}
+
+void WorkerTables::apply(std::size_t server, const Clocks& clocks) {
+  if (clocks.clocks.bytes.size() != setup_.workers * sizeof(std::uint64_t))
+    throw Corrupt(fmt::format("server {} sent {} bytes of clocks of {} workers", server, clocks.clocks.bytes.size(),
+                              setup_.workers));
+  std::vector<Clock> all(setup_.workers);
+  for (std::size_t worker = 0; worker < all.size(); ++worker)
+    all[worker] = static_cast<Clock>(base::get<std::uint64_t>(clocks.clocks.bytes, worker * sizeof(std::uint64_t)));
+  place_of(server, clocks.block).block->with([&](WorkerBlock& block) { block.note(std::move(all)); });
+}
+
+void WorkerTables::apply(std::size_t server, Weights answer) {
+  const auto& [shared, turn] = place_of(server, answer.block);
+  if (answer.is_unasked) send_({server, 0, Seen{answer.block}});
   shared->with([&](WorkerBlock& block) { block.receive(std::move(answer)); });
   note_change(turn);
 }

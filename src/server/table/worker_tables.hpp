@@ -145,6 +145,8 @@ class WorkerTables final {
   void send_due(const Block& place, const std::optional<BlockRequest>& request) const;
   void apply(std::size_t server, Weights answer);
   void apply(std::size_t server, const Want& want);
+  void apply(std::size_t server, const Clocks& clocks);
+  [[nodiscard]] const Place& place_of(std::size_t server, std::uint32_t block) const;
   void note_change(std::size_t turn);
   template <class F>
   void each_block(F&& f);

@@ -12,13 +12,14 @@ using namespace server;
 namespace {
 
 Setup setup_of(World& world) {
-  static constexpr const char* kModels[] = {"bsp", "bsp", "ssp:1", "ssp:3", "adaptive:0.1,5", "tap"};
+  static constexpr const char* kModels[] = {"bsp", "bsp",    "ssp:1",     "ssp:3", "adaptive:0.1,5",
+                                            "tap", "essp:2", "gaia:0.1,3"};
   static constexpr const char* kPlacements[] = {"uniform", "lpt", "round_robin"};
   static constexpr const char* kCodecs[] = {"none", "none", "topk:0.2"};
   Setup setup{.workers = world.draw(1, 8),
               .servers = world.draw(1, 4),
               .placement = kPlacements[world.draw(0, 2)],
-              .consistency = kModels[world.draw(0, 5)],
+              .consistency = kModels[world.draw(0, std::size(kModels) - 1)],
               .coding = {.codec = kCodecs[world.draw(0, 2)], .dense_below = 20},
               .answers = kCodecs[world.draw(0, 2)],
               .optimizer = "sgd",
