@@ -10,8 +10,9 @@
 #include "syncopate/testing.hpp"
 
 namespace syncopate::laws {
-using namespace server;
 namespace {
+
+using server::blocks_of, server::Clock, server::consistencies;
 
 /// Every worker ends all steps and has every update once.
 History played(const HistoryOptions& options) {

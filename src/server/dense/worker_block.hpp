@@ -13,12 +13,10 @@ namespace syncopate::server {
 /// A state machine without clock, thread or wire, whose requests (push, fetch) are answered once each. At most one is
 /// pending, and until its answer comes updates accumulate here. A request may be sent again: the server applies it
 /// once. Used by one thread at a time.
-/// Used by one thread at a time.
 class WorkerBlock final {
  public:
   /// `weights` is the program's own memory. `settle` writes it, and in lockstep `receive` too, when no computation may
-  /// use it. `terms` must outlive this.
-  /// `worker`: for codecs that use random numbers.
+  /// use it. `rules` must outlive this. `worker`: for codecs that use random numbers.
   WorkerBlock(const JobRules& rules, const Block& block, std::span<float> weights, std::size_t worker);
 
   /// Requests the first weights of a worker that participates from step `from` on.

@@ -20,7 +20,9 @@
 
 namespace syncopate {
 
-using namespace server;
+namespace streams = server::streams;
+using server::ServerShell, server::ServerTables, server::Snapshot, server::SnapshotFolder, server::SnapshotWriter,
+    server::TurnThread;
 
 namespace {
 
@@ -37,7 +39,8 @@ std::size_t limit_of(const ServerOptions& options) {
 /// The next server, which keeps this one's replica. An attempt is short: another process may be replacing it.
 streams::Streams::Target keeper_of(const ServerOptions& options) {
   const std::size_t keeper = (options.index + 1) % options.servers.size();
-  return {.address = options.servers[keeper], .server = static_cast<std::int32_t>(keeper), .patience = kAttempt};
+  return {
+      .address = options.servers[keeper], .server = static_cast<std::int32_t>(keeper), .patience = server::kAttempt};
 }
 
 ServerShell::Options shell_options(const ServerOptions& options) {
@@ -46,7 +49,7 @@ ServerShell::Options shell_options(const ServerOptions& options) {
           .memory_bytes = limit_of(options),
           .patience = options.patience,
           .losing = kLosing * options.access.silence,
-          .process = drawn_process(),
+          .process = server::drawn_process(),
           .log = options.log,
           .catalogue = options.catalogue,
           .keeper_address = options.replicas > 0 ? keeper_of(options).address : std::string()};
@@ -81,8 +84,8 @@ class Server::Impl {
             shell_options(options_),
             [this](streams::DialEvents events) { streams_->dial(keeper_of(options_), std::move(events)); },
             [this] { turns_.ask(); }, std::make_shared<base::SteadyClock>()) {
-    const streams::EndOptions end =
-        end_options(options.access, {.role = streams::Identity::Role::server, .index = options.index}, options_.log);
+    const streams::EndOptions end = server::end_options(
+        options.access, {.role = streams::Identity::Role::server, .index = options.index}, options_.log);
     if (!options.snapshots.empty()) go_on();
     shell_.begin();
     base::require(!options.addresses.empty(), "a parameter server needs an address; allowed: 1 or more");
@@ -123,7 +126,7 @@ class Server::Impl {
     snapshots_.emplace([this](const Snapshot& snapshot) { folder_->write(snapshot); }, options_.index, options_.log);
     tables.take_images(
         options_.snapshot_every, [this](ServerTables::Image image) { snapshots_->add(std::move(image)); },
-        [this](Clock step) { folder_->begin(step); });
+        [this](server::Clock step) { folder_->begin(step); });
   }
 
   const ServerOptions options_;

@@ -45,13 +45,9 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-}  // namespace syncopate::server
+namespace {
 
-namespace syncopate {
-
-using namespace server;
-
-ServerStatus status_of(const std::string& address, const JobAccess& access) {
+ServerStatus requested_status(const std::string& address, const JobAccess& access) {
   base::Guarded<std::optional<ServerStatus>> answer;
   base::Guarded<bool> has_ended{false};
   streams::Streams streams(end_options(access, {.role = streams::Identity::Role::observer}, {}));
@@ -72,4 +68,9 @@ ServerStatus status_of(const std::string& address, const JobAccess& access) {
   return *status;
 }
 
-}  // namespace syncopate
+}  // namespace
+}  // namespace syncopate::server
+
+syncopate::ServerStatus syncopate::status_of(const std::string& address, const JobAccess& access) {
+  return server::requested_status(address, access);
+}

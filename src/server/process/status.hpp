@@ -8,8 +8,6 @@
 
 namespace syncopate::server {
 
-/// The name of a caller that requests a server's status.
-
 [[nodiscard]] std::string bytes_of(const ServerStatus& status);
 [[nodiscard]] ServerStatus status_from(std::string_view bytes);  ///< throws Corrupt
 [[nodiscard]] double processor_seconds();                        ///< of this process

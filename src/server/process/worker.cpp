@@ -16,7 +16,9 @@
 
 namespace syncopate {
 
-using namespace server;
+namespace streams = server::streams;
+using server::JobRules, server::RowRules, server::Setup, server::Staleness, server::TurnThread, server::WorkerRows,
+    server::WorkerShell, server::WorkerTables;
 
 namespace {
 
@@ -38,7 +40,7 @@ Setup setup_of(const WorkerOptions& options) {
 
 void require_allowed(const WorkerOptions& options) {
   base::require(!options.servers.empty(), "no server; allowed: at least 1");
-  base::require(options.workers >= 1, "a job of 0 workers; allowed: 1 to {}", kMostWorkers);
+  base::require(options.workers >= 1, "a job of 0 workers; allowed: 1 to {}", server::kMostWorkers);
   base::require(options.worker < options.workers, "worker {} of {}; allowed: 0 to {}", options.worker, options.workers,
                 options.workers - 1);
   base::require(options.timeout.count() > 0, "a timeout of {} ms; allowed: more than 0", options.timeout.count());
@@ -56,13 +58,13 @@ WorkerShell::Options shell_options(const WorkerOptions& options) {
   return {.worker = options.worker,
           .servers = options.servers,
           .timeout = options.timeout,
-          .process = drawn_process(),
+          .process = server::drawn_process(),
           .log = options.log};
 }
 
 }  // namespace
 
-std::span<const Setting<WorkerOptions>> worker_settings() { return kJobSettings<WorkerOptions>; }
+std::span<const Setting<WorkerOptions>> worker_settings() { return server::kJobSettings<WorkerOptions>; }
 
 class TableWorker::Impl {
  public:
@@ -73,8 +75,8 @@ class TableWorker::Impl {
             shell_options(options_),
             [this](std::size_t server, streams::DialEvents events) { dial(server, std::move(events)); },
             [this] { turns_.ask(); }, std::make_shared<base::SteadyClock>()),
-        streams_(end_options(options.access, {.role = streams::Identity::Role::worker, .index = options.worker},
-                             options_.log)) {
+        streams_(server::end_options(options.access, {.role = streams::Identity::Role::worker, .index = options.worker},
+                                     options_.log)) {
     turns_.start([this] {
       shell_.turn();
       streams_.wake();  // a caller looks for a failure
@@ -306,7 +308,7 @@ class TableWorker::Impl {
   void dial(std::size_t server, streams::DialEvents events) {
     streams_.dial({.address = options_.servers[server],
                    .server = static_cast<std::int32_t>(server),
-                   .patience = std::min(kAttempt, options_.timeout)},
+                   .patience = std::min(server::kAttempt, options_.timeout)},
                   std::move(events));
   }
 

@@ -10,8 +10,7 @@
 #include "syncopate/error.hpp"
 #include "virtual/server/job.hpp"
 
-namespace syncopate::virtual_server {
-using namespace server;
+namespace syncopate::server {
 namespace {
 
 constexpr std::uint64_t histories(std::uint64_t count) { return test::kSanitized ? (count + 4) / 5 : count; }
@@ -144,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Tables, FailoverOfState, testing::Values("sgd", "moment
 
 TEST(ALog, ForwardsNothingBeforeItsReplicaFollows) {
   std::vector<std::uint64_t> forwarded;
-  server::Log log([](auto&&...) {}, [&](const Record& record) { forwarded.push_back(record.sequence); });
+  Log log([](auto&&...) {}, [&](const Record& record) { forwarded.push_back(record.sequence); });
   log.append({.change = Push{}});
   EXPECT_FALSE(log.resume(0));
   log.append({.change = Push{}});
@@ -163,7 +162,7 @@ TEST(ALog, ForwardsNothingBeforeItsReplicaFollows) {
 
 TEST(ALog, DropsWhatWaitsForAWorkerThatIsOnAnotherStream) {
   std::vector<std::size_t> sent;
-  server::Log log([&](const Outgoing& outgoing) { sent.push_back(outgoing.worker); }, [](const Record&) {});
+  Log log([&](const Outgoing& outgoing) { sent.push_back(outgoing.worker); }, [](const Record&) {});
   log.append({.change = Push{}});
   log.send({.worker = 0});
   log.send({.worker = 1});
@@ -175,7 +174,7 @@ TEST(ALog, DropsWhatWaitsForAWorkerThatIsOnAnotherStream) {
 
 TEST(ALog, HoldsAnAnswerUntilTheReplicaHasAllRecordsBeforeIt) {
   std::vector<std::size_t> sent;
-  server::Log log([&](const Outgoing& outgoing) { sent.push_back(outgoing.worker); }, [](const Record&) {});
+  Log log([&](const Outgoing& outgoing) { sent.push_back(outgoing.worker); }, [](const Record&) {});
   for (int made = 0; made < 3; ++made) log.append({.change = Push{}});
   log.send({.worker = 0});
   log.acknowledge(2);
@@ -231,4 +230,4 @@ TEST(Transfer, RefusesRecordsOfBlocksAndWorkersThatAreNotThere) {
 }
 
 }  // namespace
-}  // namespace syncopate::virtual_server
+}  // namespace syncopate::server

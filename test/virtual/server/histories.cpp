@@ -7,7 +7,7 @@
 #include "sanitized.hpp"
 #include "virtual/server/job.hpp"
 
-namespace syncopate::virtual_server {
+namespace syncopate::server {
 namespace {
 
 TEST(ServerHistories, KeepTheLaws) {
@@ -31,4 +31,4 @@ TEST(ServerHistories, OfTheSameSeedAreTheSame) {
 }
 
 }  // namespace
-}  // namespace syncopate::virtual_server
+}  // namespace syncopate::server

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 
-namespace syncopate::virtual_server {
-
-using namespace server;
+namespace syncopate::server {
 
 namespace {
 
@@ -212,4 +210,4 @@ void Job::draw_faults() {
   }
 }
 
-}  // namespace syncopate::virtual_server
+}  // namespace syncopate::server

@@ -13,9 +13,7 @@
 #include "server/process/worker_shell.hpp"
 #include "virtual/server/machine.hpp"
 
-namespace syncopate::virtual_server {
-
-using server::Clock;
+namespace syncopate::server {
 
 inline constexpr std::size_t kMemory = std::size_t{1} << 26;
 inline constexpr std::chrono::milliseconds kPatience{1000};         ///< of servers with workers that are away
@@ -36,12 +34,12 @@ class ServerProcess final {
  public:
   ServerProcess(Job& job, std::size_t index);
   ~ServerProcess();
-  [[nodiscard]] server::ServerTables& tables() { return shell.tables(); }
+  [[nodiscard]] ServerTables& tables() { return shell.tables(); }
   void cut_replication();
 
   Machine machine;              ///< destroyed last
   const std::uint64_t process;  ///< identifies this process
-  server::ServerShell shell;
+  ServerShell shell;
 
  private:
   [[nodiscard]] static std::size_t keeper_of(const Job& job, std::size_t index);
@@ -66,11 +64,11 @@ class WorkerProcess final {
   [[nodiscard]] bool is_refused() const;  ///< because another process has taken its place
   [[nodiscard]] Clock clock() const { return shell.has_tables() ? tables().clock() : 0; }
 
-  [[nodiscard]] server::WorkerTables& tables() const { return shell.tables(); }
+  [[nodiscard]] WorkerTables& tables() const { return shell.tables(); }
 
   Machine machine;  ///< destroyed last
   std::vector<std::vector<float>> weights;
-  server::WorkerShell shell;
+  WorkerShell shell;
   Clock made = 0;  ///< steps whose updates it sent
   bool has_finished = false, has_begun = false;
   std::string failure;
@@ -83,10 +81,10 @@ class WorkerProcess final {
   /// Pending requests of each of a server's blocks on the current stream.
   using Pending = std::map<std::uint32_t, int>;
   [[nodiscard]] std::vector<Buffer> buffers();
-  [[nodiscard]] server::WorkerShell::Options options() const;
+  [[nodiscard]] WorkerShell::Options options() const;
   void dial(std::size_t server, streams::DialEvents events);
   void note_sent(std::size_t server, base::ConstBytes head);
-  void note_received(std::size_t server, const server::Payload& bytes);
+  void note_received(std::size_t server, const Payload& bytes);
   void look();
   void go_on();
   void compute();
@@ -117,7 +115,7 @@ struct Accident {
 
 /// A job that a test states instead of drawing it.
 struct JobOptions {
-  server::Setup setup{};
+  Setup setup{};
   Clock steps = 1;
   std::uint64_t seed = 1;
   /// Empty: element i belongs to worker i mod N, whose every step adds 1 to it.
@@ -148,8 +146,8 @@ struct Job {
   const JobOptions options;
   World world;
   virtual_world::Network network;
-  server::Setup setup;
-  server::JobRules rules;
+  Setup setup;
+  JobRules rules;
   int replicas = 0;
   Clock steps = 0;
   std::vector<std::unique_ptr<ServerProcess>> servers;  ///< null: killed
@@ -171,7 +169,7 @@ struct Job {
   [[nodiscard]] std::uint64_t pushes_of(std::size_t table, std::uint64_t id) const {
     return pushes_before(std::numeric_limits<Clock>::max(), table, id);
   }
-  void check_image(std::size_t server, const server::ServerTables::Image& image);
+  void check_image(std::size_t server, const ServerTables::Image& image);
   void check_read(std::size_t worker);
   void check_end();
   void kill_server();
@@ -191,4 +189,4 @@ struct ServerHistory {
 };
 [[nodiscard]] ServerHistory server_history_of(std::uint64_t seed, bool prints = false);
 
-}  // namespace syncopate::virtual_server
+}  // namespace syncopate::server

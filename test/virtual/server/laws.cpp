@@ -8,9 +8,7 @@
 #include "server/sent_bytes.hpp"
 #include "virtual/server/job.hpp"
 
-namespace syncopate::virtual_server {
-
-using namespace server;
+namespace syncopate::server {
 
 namespace {
 
@@ -36,7 +34,7 @@ class Claimant final : public streams::Stream {
   void close(std::string_view) override {}
   [[nodiscard]] const streams::Identity& peer() const noexcept override { return peer_; }
   void send(std::uint64_t, base::ConstBytes head, Payload body) override {
-    RelayMessage message = relay_message_of(server::joined(head, body));
+    RelayMessage message = relay_message_of(joined(head, body));
     auto* const part = std::get_if<RecordPart>(&message);
     Record record;
     if (part != nullptr && reader_.add(std::move(*part), record)) keep(images_, record);
@@ -51,7 +49,7 @@ class Claimant final : public streams::Stream {
 Images replica_of(ReplicaKeeper& keeper, std::uint64_t owner) {
   Images images;
   const auto events = keeper.accept(std::make_unique<Claimant>(images));
-  events.received(server::sent_bytes(RelayMessage(Claim{.process = owner, .is_empty = true})));
+  events.received(sent_bytes(RelayMessage(Claim{.process = owner, .is_empty = true})));
   static_cast<void>(keeper.turn());
   return images;
 }
@@ -193,4 +191,4 @@ ServerHistory server_history_of(std::uint64_t seed, bool prints) {
   return {job.scenario, job.world.digest(), job.broken};
 }
 
-}  // namespace syncopate::virtual_server
+}  // namespace syncopate::server

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-namespace syncopate::virtual_server {
+namespace syncopate::server {
 
 namespace socket = transport::socket;
 
@@ -86,4 +86,4 @@ void Machine::die() {
   system_.die();
 }
 
-}  // namespace syncopate::virtual_server
+}  // namespace syncopate::server

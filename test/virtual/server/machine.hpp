@@ -10,11 +10,10 @@
 #include "virtual/network.hpp"
 #include "virtual/system.hpp"
 
-namespace syncopate::virtual_server {
+namespace syncopate::server {
 
 using virtual_world::Duration, virtual_world::Time, virtual_world::World;
 using namespace std::chrono_literals;
-namespace streams = server::streams;
 
 inline constexpr Duration kSilence = 500ms;
 
@@ -57,4 +56,4 @@ class Machine final {
   std::unique_ptr<streams::Loop> loop_;
 };
 
-}  // namespace syncopate::virtual_server
+}  // namespace syncopate::server

@@ -5,7 +5,7 @@
 #include "sanitized.hpp"
 #include "virtual/server/job.hpp"
 
-namespace syncopate::virtual_server {
+namespace syncopate::server {
 namespace {
 
 constexpr std::uint64_t kRowHistories = test::kSanitized ? 8 : 40;
@@ -141,4 +141,4 @@ TEST(RowHistories, AProcessThatWasReplacedIsNeverAWorkerAgain) {
 }
 
 }  // namespace
-}  // namespace syncopate::virtual_server
+}  // namespace syncopate::server

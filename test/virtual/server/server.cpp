@@ -3,9 +3,7 @@
 
 #include "virtual/server/job.hpp"
 
-namespace syncopate::virtual_server {
-
-using namespace server;
+namespace syncopate::server {
 
 ServerProcess::ServerProcess(Job& job, std::size_t index)
     : machine(job.network, index, {.role = streams::Identity::Role::server, .index = index},
@@ -54,4 +52,4 @@ void ServerProcess::cut_replication() {
   if (machine.cut(keeper_of(job_, index_))) job_.world.note("replication breaks", index_);
 }
 
-}  // namespace syncopate::virtual_server
+}  // namespace syncopate::server

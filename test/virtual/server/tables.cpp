@@ -9,8 +9,7 @@
 #include "syncopate/error.hpp"
 #include "virtual/server/job.hpp"
 
-namespace syncopate::virtual_server {
-using namespace server;
+namespace syncopate::server {
 namespace {
 
 Setup setup_of(const std::string& consistency, std::size_t workers = 3) {
@@ -258,4 +257,4 @@ TEST(StaleSynchronous, WorkersOfEqualSpeedPushOnceInThreeSteps) {
 }
 
 }  // namespace
-}  // namespace syncopate::virtual_server
+}  // namespace syncopate::server

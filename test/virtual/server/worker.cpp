@@ -5,9 +5,7 @@
 
 #include "virtual/server/job.hpp"
 
-namespace syncopate::virtual_server {
-
-using namespace server;
+namespace syncopate::server {
 
 namespace {
 std::vector<std::vector<float>> zeros(const Setup& setup) {
@@ -187,4 +185,4 @@ void WorkerProcess::compute() {
   go_on();
 }
 
-}  // namespace syncopate::virtual_server
+}  // namespace syncopate::server

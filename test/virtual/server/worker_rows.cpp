@@ -7,9 +7,7 @@
 #include "server/rows/row_table.hpp"
 #include "virtual/server/job.hpp"
 
-namespace syncopate::virtual_server {
-
-using namespace server;
+namespace syncopate::server {
 
 namespace {
 constexpr std::uint32_t kIds = 50, kAtOnce = 12;
@@ -111,4 +109,4 @@ void Job::check_image(std::size_t server, const ServerTables::Image& image) {
   }
 }
 
-}  // namespace syncopate::virtual_server
+}  // namespace syncopate::server
