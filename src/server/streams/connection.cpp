@@ -76,16 +76,16 @@ Connection::Connection(socket::Channel channel, Identity peer, std::string addre
       shared_(std::move(shared)),
       channel_(std::move(channel)),
       is_encrypted_(channel_.encrypts()),
-      tail_(kTailBytes),
-      tick_(shared_.silence / kTicks) {
+      reader_(kTailBytes),
+      silence_(shared_.silence),
+      beat_(silence_, socket().system().now()) {
   channel_.read_ahead();
   socket().system().set(socket().number(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, kMostUnsent);
 }
 
 std::string Connection::other_end() const { return fmt::format("{} ({})", text_of(peer_), address_); }
 
-void Connection::open(base::Time now, bool is_offered, const Taker& taker) {
-  next_tick_ = now + tick_;
+void Connection::open(bool is_offered, const Taker& taker) {
   {
     const base::Lock lock(mutex_);
     std::array<std::byte, sizeof(std::uint32_t)> silence{};
@@ -142,14 +142,14 @@ std::uint32_t Connection::wanted() {
 }
 
 void Connection::tick(base::Time now) {
-  if (now < next_tick_ || is_over()) return;
-  next_tick_ = now + tick_;
+  if (is_over() || !beat_.is_due(now)) return;
+  const base::Duration ran = beat_.run(now);
   pull();  // the kernel announces the bytes of an incomplete message late
   if (is_over()) return;
-  quiet_ticks_ = std::exchange(has_read_, false) ? 0 : quiet_ticks_ + 1;
-  if (quiet_ticks_ >= kTicks && !has_reported()) {
+  quiet_ = std::exchange(has_read_, false) ? base::Duration(0) : quiet_ + ran;
+  if (quiet_ >= silence_ && !has_reported()) {
     report(Receiving::failed, {ErrorKind::peer_lost, fmt::format("{} is lost: it was silent for {} ms", other_end(),
-                                                                 kTicks * tick_ / std::chrono::milliseconds(1))});
+                                                                 silence_ / std::chrono::milliseconds(1))});
     return cut();
   }
   bool is_ending = has_reported();
@@ -161,7 +161,7 @@ void Connection::tick(base::Time now) {
     write_next();
   }
   release_written();
-  if (is_ending && ++ending_ticks_ >= kTicks) return cut();
+  if (is_ending && (ending_ += ran) >= silence_) return cut();
   settle();
 }
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "base/beat.hpp"
 #include "base/mutex.hpp"
 #include "server/streams/buffers.hpp"
 #include "server/streams/frame.hpp"
@@ -27,9 +27,8 @@ namespace syncopate::server::streams {
 /// else. The stream is over at an end that has read and written a close frame, so that no end that reads late loses
 /// bytes by a reset of the connection. The states of sending and receiving only move forward.
 ///
-/// Silence: time is counted in ticks, kTicks per silence. An end that has written nothing since the last tick sends a
-/// heartbeat. An end that read nothing for kTicks ticks has lost the other. Time in which this process was stopped
-/// counts as one tick.
+/// Each beat is a tick: an end that has written nothing since the last one sends a heartbeat, and one that has read
+/// nothing for the silence has lost the other.
 class Connection final : public std::enable_shared_from_this<Connection> {
  public:
   /// Shared by all connections of a loop.
@@ -55,14 +54,14 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   /// Sends the settings. `taker` receives the stream, and returns its callbacks. `is_offered`: the other end has
   /// dialled, and `taker` refuses it if it destroys the stream. If it refuses or throws, the other end receives the
   /// reason.
-  void open(base::Time now, bool is_offered, const Taker& taker);
+  void open(bool is_offered, const Taker& taker);
   /// Reads and writes what the kernel has and takes. Returns the bytes that it read.
   std::size_t advance();
   /// Call it at `next_tick` at the latest.
   void tick(base::Time now);
   /// Ends the stream on this side: at once, unless it was closed and its queue may still leave.
   void abandon(const Ending& ending);
-  [[nodiscard]] base::Time next_tick() const noexcept { return next_tick_; }
+  [[nodiscard]] base::Time next_tick() const noexcept { return beat_.next(); }
   /// Nothing more will happen; `close_channel` may be called.
   [[nodiscard]] bool is_over() const noexcept { return receiving_ == Receiving::over; }
   /// The events to wait for.
@@ -74,8 +73,6 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void close_channel();
 
  private:
-  static constexpr int kTicks = 5;
-
   enum class Sending : std::uint8_t {
     open,
     closing,  ///< the queue leaves, and no message is added; `close_text_` is set
@@ -109,8 +106,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // Reading.
   std::size_t pull();
   [[nodiscard]] transport::socket::Moved read_once();
-  void absorb(std::size_t bytes);
-  void read_tail();
+  void take_frames();
   void start_frame();
   void finish_frame();
   void read_settings();
@@ -149,20 +145,16 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::atomic<bool> is_silent_ = false;
 
   // The loop's.
-  FrameHeader header_{};
-  std::size_t header_have_ = 0;
+  transport::socket::FrameReader<kFrameHeaderBytes> reader_;
   FrameShape frame_;
-  std::shared_ptr<std::byte> payload_;  ///< null: the header is incomplete
-  std::size_t payload_have_ = 0;
-  std::vector<std::byte> tail_;  ///< bytes read ahead; invariant: none while a payload is incomplete
-  std::size_t tail_begin_ = 0, tail_end_ = 0;
-  base::Duration tick_{};
-  base::Time next_tick_ = base::kNever;
+  std::shared_ptr<std::byte> payload_;
+  base::Duration silence_;
+  base::Beat beat_;
   Receiving receiving_ = Receiving::settings;
-  bool has_read_ = false;  ///< since the last tick
-  int quiet_ticks_ = 0;    ///< without bytes of the other end
-  int ending_ticks_ = 0;   ///< since the stream ended, or was closed and given up
-  bool is_muted_ = false;  ///< the program has given up the stream on this thread
+  bool has_read_ = false;    ///< since the last tick
+  base::Duration quiet_{};   ///< time without bytes of the other end
+  base::Duration ending_{};  ///< time since the stream ended, or was closed and given up
+  bool is_muted_ = false;    ///< the program has given up the stream on this thread
 };
 
 }  // namespace syncopate::server::streams

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "server/streams/connection.hpp"
@@ -21,12 +20,7 @@ constexpr std::size_t kMostUnannounced = std::size_t{128} << 10;
 }  // namespace
 
 Moved Connection::read_once() {
-  std::array<iovec, 2> pieces;
-  const std::size_t rest = payload_ ? frame_.bytes - payload_have_ : 0;
-  pieces[0] = {payload_ ? payload_.get() + payload_have_ : nullptr, rest};
-  pieces[1] = {tail_.data(), tail_.size()};
-  const std::span<iovec> all = rest > 0 ? std::span(pieces) : std::span(pieces).last(1);
-  const auto read = [&]() SYNCOPATE_UNCHECKED { return channel_.read(all); };
+  const auto read = [&]() SYNCOPATE_UNCHECKED { return channel_.read(reader_.pieces()); };
   if (!is_encrypted_) return read();
   const base::Lock lock(mutex_);
   return read();
@@ -45,7 +39,8 @@ std::size_t Connection::pull() {
     bytes += moved.bytes;
     has_read_ = true;
     try {
-      absorb(moved.bytes);
+      reader_.filled(moved.bytes);
+      take_frames();
     } catch (const Error& error) {
       fail(error.kind(), error.what());
     } catch (const std::exception& error) {  // no memory for the message
@@ -59,53 +54,25 @@ std::size_t Connection::pull() {
 }
 
 /// After a failure the bytes of the other end are dropped: only its end is awaited.
-void Connection::absorb(std::size_t bytes) {
-  if (has_reported()) {
-    payload_.reset();
-    return;
-  }
-  if (payload_) {
-    const std::size_t used = std::min(bytes, frame_.bytes - payload_have_);
-    payload_have_ += used;
-    bytes -= used;
-    tail_begin_ = 0;
-    tail_end_ = bytes;
-    if (payload_have_ == frame_.bytes) finish_frame();
-  } else {
-    tail_begin_ = 0;
-    tail_end_ = bytes;
-  }
-  read_tail();
-}
-
-void Connection::read_tail() {
-  while (tail_begin_ < tail_end_ && !has_reported()) {
-    const std::size_t left = tail_end_ - tail_begin_;
-    if (!payload_) {
-      const std::size_t used = std::min(left, kFrameHeaderBytes - header_have_);
-      std::memcpy(header_.data() + header_have_, tail_.data() + tail_begin_, used);
-      header_have_ += used;
-      tail_begin_ += used;
-      if (header_have_ < kFrameHeaderBytes) return;
+void Connection::take_frames() {
+  using Part = decltype(reader_)::Part;
+  while (!has_reported()) {
+    const Part part = reader_.next();
+    if (part == Part::none) return;
+    if (part == Part::header)
       start_frame();
-    } else {
-      const std::size_t used = std::min(left, frame_.bytes - payload_have_);
-      std::memcpy(payload_.get() + payload_have_, tail_.data() + tail_begin_, used);
-      payload_have_ += used;
-      tail_begin_ += used;
-    }
-    if (payload_ && payload_have_ == frame_.bytes) finish_frame();
+    else
+      finish_frame();
   }
 }
 
 void Connection::start_frame() {
-  frame_ = decode(header_);
+  frame_ = decode(reader_.header());
   const bool is_first = receiving_ == Receiving::settings;
   if ((frame_.kind == FrameKind::settings) != is_first)
     throw Corrupt(is_first ? "did not begin with its settings" : "sent a second settings frame");
-  header_have_ = 0;
-  payload_have_ = 0;
-  payload_ = shared_.buffers->take(std::max<std::size_t>(frame_.bytes, 1));
+  payload_ = shared_.buffers->take(frame_.bytes);
+  reader_.place({payload_.get(), frame_.bytes});
 }
 
 void Connection::finish_frame() {
@@ -130,8 +97,8 @@ void Connection::read_settings() {
   const auto silence = std::chrono::milliseconds(base::get<std::uint32_t>({payload_.get(), frame_.bytes}, 0));
   if (silence < std::chrono::milliseconds(100)) throw Corrupt("sent a silence of less than 100 ms");
   go_on(Receiving::open);
-  tick_ = std::min<base::Duration>(silence, shared_.silence) / kTicks;
-  next_tick_ = std::min(next_tick_, next_tick_ - shared_.silence / kTicks + tick_);
+  silence_ = std::min<base::Duration>(silence, shared_.silence);
+  beat_ = base::Beat(silence_, beat_.last_run());
 }
 
 void Connection::read_close() {
@@ -163,7 +130,7 @@ void Connection::deliver(Payload message) {
 
 /// A whole message, or a part of a large one, wakes the loop once.
 void Connection::announce() {
-  const std::size_t rest = payload_ && !has_reported() ? frame_.bytes - payload_have_ : 1;
+  const std::size_t rest = has_reported() ? 1 : reader_.missing();
   const auto announce = [&]() SYNCOPATE_UNCHECKED { channel_.announce_from(std::min(rest, kMostUnannounced)); };
   announce();
 }

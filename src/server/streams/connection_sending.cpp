@@ -6,7 +6,7 @@
 
 namespace syncopate::server::streams {
 
-using transport::socket::Moved;
+using transport::socket::Moved, transport::socket::piece_of;
 
 namespace {
 
@@ -15,8 +15,6 @@ constexpr std::size_t kMostLeaving = std::size_t{256} << 10;
 constexpr std::size_t kPieces = 32;
 /// Larger messages are written by the loop, so that `send` does not take the time of a copy.
 constexpr std::size_t kDirectBytes = std::size_t{16} << 10;
-
-iovec piece_of(base::ConstBytes bytes) noexcept { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
 
 /// The rest of a frame, of which `sent` bytes have left.
 void append_rest(std::vector<iovec>& pieces, const OutgoingFrame& frame, std::size_t sent) {

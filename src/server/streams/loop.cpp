@@ -188,7 +188,7 @@ void Loop::open(connect::Connection connection, Identity peer, const std::string
   const auto opened = std::make_shared<Connection>(std::move(connection.channel), peer, address, shared_);
   poller_.add(opened->socket(), key, EPOLLIN);
   connections_.emplace(key, Entry{opened});
-  opened->open(now(), is_offered, taker);
+  opened->open(is_offered, taker);
 }
 
 void Loop::consider(const connect::Refusal& refusal) {

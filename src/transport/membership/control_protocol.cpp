@@ -10,7 +10,6 @@ namespace syncopate::transport::membership {
 
 namespace {
 
-constexpr auto kShortestBeat = std::chrono::milliseconds(5);
 constexpr base::Duration kShortestGrace = std::chrono::milliseconds(300), kLongestGrace = std::chrono::seconds(1);
 
 /// If ranks called different operations, or waited too long for each other, no rank failed before the others.
@@ -25,10 +24,10 @@ std::optional<int> culprit_of(const Failure& failure) {
 ControlProtocol::ControlProtocol(ControlOptions options, std::vector<socket::Descriptor> listeners,
                                  std::shared_ptr<Mailbox> mailbox)
     : options_(std::move(options)),
-      beat_(std::max<base::Duration>(options_.silence / 8, kShortestBeat)),
       mailbox_(std::move(mailbox)),
       state_(options_.rank),
       poller_(mailbox_->poller().system()),
+      beat_(options_.silence, now()),
       acceptor_(poller_, {.rank = options_.rank,
                           .group = options_.group,
                           .secret = options_.secret,
@@ -40,7 +39,6 @@ ControlProtocol::ControlProtocol(ControlOptions options, std::vector<socket::Des
   for (socket::Descriptor& listener : listeners) acceptor_.open(std::move(listener));
   close_listeners();
   if (options_.rank > 0) call(parent_of(options_.rank));
-  last_run_ = next_beat_ = now();
 }
 
 bool ControlProtocol::has_joined() const {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/beat.hpp"
 #include "base/guarded.hpp"
 #include "syncopate/log.hpp"
 #include "syncopate/tooling/blame.hpp"
@@ -136,7 +137,7 @@ class ControlProtocol : public Control {
   void call(int rank);
   void repeat_calls();
   void expire_questions(base::Time now);
-  void tick(base::Time now);
+  void tick();
   void spread_failure(int except);
   void decide_end();
   [[nodiscard]] bool may_go() const;
@@ -144,20 +145,18 @@ class ControlProtocol : public Control {
   [[nodiscard]] base::Time now() const noexcept { return poller_.system().now(); }
 
   const ControlOptions options_;
-  const base::Duration beat_;  ///< time between heartbeats
   std::shared_ptr<Mailbox> mailbox_;
   GroupState state_;
   base::Guarded<std::vector<Order>> orders_;
   base::Guarded<std::set<int>> joined_;  ///< neighbours whose edge exists
   socket::Poller poller_;
+  base::Beat beat_;
   connect::Acceptor acceptor_;
   TreeEdges tree_;
   std::vector<OpenQuestion> questions_;
   std::set<std::pair<int, std::uint32_t>> data_links_;  ///< (peer, stream) that were delivered
   std::set<int> memory_links_;                          ///< peers that were delivered
   std::set<int> awaited_links_;                         ///< peers whose connections the polling thread waits for
-  base::Time last_run_{};
-  base::Time next_beat_{};
   base::Duration joining_for_{0};
   bool has_all_edges_ = false;     ///< all edges of this rank in the whole tree
   std::set<int> departed_before_;  ///< ranks that left before this rank

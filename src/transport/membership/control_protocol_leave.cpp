@@ -70,8 +70,8 @@ void ControlProtocol::take(int from, const Regrouped& /*regrouped*/) {
 void ControlProtocol::decide_end() {
   if (state_.failed())
     go_at_ = std::min(go_at_, now() + (tree_.idle() ? base::Duration(kLastWords) : grace()));
-  else if (now() >= go_at_ && tree_.longest_silence() > 2 * beat_)
-    go_at_ = now() + beat_;
+  else if (now() >= go_at_ && tree_.longest_silence() > 2 * beat_.interval())
+    go_at_ = now() + beat_.interval();
 }
 
 void ControlProtocol::leave() {
@@ -91,7 +91,7 @@ void ControlProtocol::leave() {
 Goodbye ControlProtocol::own_goodbye() const {
   Goodbye goodbye{.rank = options_.rank, .number = state_.progress().number};
   // the tree's times are from that run
-  const base::Duration since = std::min<base::Duration>(now() - last_run_, 2 * beat_);
+  const base::Duration since = beat_.since_run(now());
   for (const auto& [rank, silent] : tree_.silences()) {
     if (state_.has_left(rank) || goodbye.silences.size() == kMostSilences) continue;
     const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(silent + since);

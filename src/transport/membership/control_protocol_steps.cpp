@@ -15,10 +15,8 @@ constexpr auto kBetweenCalls = std::chrono::milliseconds(10);
 }  // namespace
 
 void ControlProtocol::feed(std::span<const socket::Ready> ready) {
-  // Time during which this process was stopped does not count as the others' silence.
   const base::Time woke = now();
-  const base::Duration ran = std::min<base::Duration>(woke - last_run_, 2 * beat_);
-  last_run_ = woke;
+  const base::Duration ran = beat_.run(woke);
   dispatch(ready);
   acceptor_.expire(woke);
   run_orders();
@@ -31,7 +29,7 @@ void ControlProtocol::feed(std::span<const socket::Ready> ready) {
   expire_questions(woke);
   spread_failure(-1);
   if (woke >= call_again_at_) repeat_calls();
-  if (woke >= next_beat_) tick(woke);
+  if (beat_.is_due(woke)) tick();
   tree_.flush();
   if (leaves()) decide_end();
 }
@@ -39,9 +37,9 @@ void ControlProtocol::feed(std::span<const socket::Ready> ready) {
 /// Includes the moment of a rank's silence, not only beats: when a host vanishes, all its neighbours must report it
 /// before one of them sees links closed by ranks that already know.
 base::Time ControlProtocol::next_deadline() const {
-  const base::Time missed = last_run_ + (options_.silence - tree_.longest_silence());
-  base::Time next = std::min({next_beat_, acceptor_.next_deadline(), call_again_at_, go_at_, missed});
-  if (is_joining()) next = std::min(next, last_run_ + (options_.join_time - joining_for_));
+  const base::Time missed = beat_.last_run() + (options_.silence - tree_.longest_silence());
+  base::Time next = std::min({beat_.next(), acceptor_.next_deadline(), call_again_at_, go_at_, missed});
+  if (is_joining()) next = std::min(next, beat_.last_run() + (options_.join_time - joining_for_));
   for (const OpenQuestion& question : questions_) next = std::min(next, question.deadline);
   return next;
 }
@@ -260,8 +258,7 @@ void ControlProtocol::expire_questions(base::Time at) {
   });
 }
 
-void ControlProtocol::tick(base::Time at) {
-  next_beat_ = at + beat_;
+void ControlProtocol::tick() {
   if (const auto wrong = state_.compare()) learn(*wrong, options_.rank);
   spread_failure(-1);
   for (const int rank : tree_.ranks()) tree_.send_if_idle(rank, encode(state_.heartbeat_for(rank)));

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -21,10 +20,6 @@ Moved outcome_of(ssize_t result, std::size_t wanted, bool reading) noexcept {
   if (result == 0) return {reading ? Moved::Outcome::closed : Moved::Outcome::nothing_now};
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return {};
   return {Moved::Outcome::closed, 0, errno};
-}
-
-iovec piece_of(std::span<const std::byte> bytes) noexcept {
-  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace
@@ -74,9 +69,13 @@ std::string reason_of(const Moved& moved) {
 }
 
 namespace {
-constexpr std::size_t kPrefix = sizeof(std::uint32_t);
-constexpr int kMostPieces = 16;  // a writer without pauses must not keep the reader from other connections
+constexpr std::size_t kTailBytes = 4096;
+/// A writer without pauses must not keep the reader from other connections.
+constexpr std::size_t kBytesPerCall = std::size_t{60} << 10;
 }  // namespace
+
+FramedChannel::FramedChannel(Channel channel, std::size_t most_bytes)
+    : channel_(std::move(channel)), most_bytes_(most_bytes), reader_(kTailBytes) {}
 
 void FramedChannel::queue(std::string_view message) {
   base::require(message.size() <= most_bytes_, "a message has {} bytes; at most {} are allowed", message.size(),
@@ -101,15 +100,15 @@ bool FramedChannel::flush() {
 
 bool FramedChannel::read(std::vector<std::string>& messages) {
   const std::size_t before = messages.size();
-  std::array<std::byte, 4096> piece;
-  for (int pieces = 0; pieces < kMostPieces || channel_.has_unread(); ++pieces) {
-    const Moved moved = channel_.read(std::span<std::byte>(piece));
+  for (std::size_t bytes = 0; bytes < kBytesPerCall || channel_.has_unread();) {
+    const Moved moved = channel_.read(reader_.pieces());
     if (moved.outcome == Moved::Outcome::closed) {
       if (messages.size() > before) return true;
       reason_ = reason_of(moved);
       return false;
     }
-    in_.append(reinterpret_cast<const char*>(piece.data()), moved.bytes);
+    bytes += moved.bytes;
+    reader_.filled(moved.bytes);
     take_messages(messages);
     if (!moved.more) break;
   }
@@ -117,15 +116,17 @@ bool FramedChannel::read(std::vector<std::string>& messages) {
 }
 
 void FramedChannel::take_messages(std::vector<std::string>& messages) {
-  std::size_t at = 0;
-  while (in_.size() - at >= kPrefix) {
-    const auto size = base::get<std::uint32_t>(std::as_bytes(std::span(in_)), at);
+  using Part = FrameReader<kPrefix>::Part;
+  for (Part part = reader_.next(); part != Part::none; part = reader_.next()) {
+    if (part == Part::frame) {
+      messages.push_back(std::move(in_));
+      continue;
+    }
+    const auto size = base::get<std::uint32_t>(reader_.header(), 0);
     if (size > most_bytes_) throw Corrupt(fmt::format("a message has {} bytes; the limit is {}", size, most_bytes_));
-    if (in_.size() - at - kPrefix < size) break;
-    messages.emplace_back(in_, at + kPrefix, size);
-    at += kPrefix + size;
+    in_.resize(size);
+    reader_.place(std::as_writable_bytes(std::span(in_)));
   }
-  in_.erase(0, at);
 }
 
 }  // namespace syncopate::transport::socket

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "transport/socket/frame_reader.hpp"
 #include "transport/socket/socket.hpp"
 #include "transport/socket/tls.hpp"
 
@@ -66,7 +67,7 @@ class Channel final {
 /// Each message: u32 length, then that number of bytes.
 class FramedChannel final {
  public:
-  FramedChannel(Channel channel, std::size_t most_bytes) : channel_(std::move(channel)), most_bytes_(most_bytes) {}
+  FramedChannel(Channel channel, std::size_t most_bytes);
 
   void queue(std::string_view message);
   /// Sends what the kernel takes. False: the connection is closed.
@@ -82,12 +83,14 @@ class FramedChannel final {
   [[nodiscard]] const Descriptor& socket() const noexcept { return channel_.socket(); }
 
  private:
+  static constexpr std::size_t kPrefix = sizeof(std::uint32_t);
   void take_messages(std::vector<std::string>& messages);
 
   Channel channel_;
   std::size_t most_bytes_;
   std::string out_;
-  std::string in_;
+  std::string in_;  ///< the message that comes
+  FrameReader<kPrefix> reader_;
   std::string reason_;
 };
 

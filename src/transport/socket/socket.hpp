@@ -81,6 +81,11 @@ inline constexpr int kForged = EBADMSG;
 /// Under TLS: the bytes end without a closing message of the other end.
 inline constexpr int kCutOff = ENODATA;
 
+/// A write does not change them.
+[[nodiscard]] inline iovec piece_of(std::span<const std::byte> bytes) noexcept {
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
 /// Number of bytes that an attempt requests.
 [[nodiscard]] inline std::size_t bytes_of(std::span<const iovec> pieces) noexcept {
   std::size_t bytes = 0;

@@ -6,7 +6,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "syncopate/error.hpp"
 #include "transport/matching.hpp"
@@ -65,12 +64,6 @@ Frame decode(const FrameBytes& bytes) {
   return frame;
 }
 
-namespace {
-
-iovec piece(base::ConstBytes bytes) noexcept { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
-
-}  // namespace
-
 void Stream::fail(membership::LinkFailure link_failure) {
   // A frame of another operation only freezes the stream: its sender must learn of the mismatch from control, and must
   // not take a closed connection for this rank's death.
@@ -103,7 +96,7 @@ void Stream::advance(bool direct, std::vector<Event>& finished) {
   if (!out_.empty() && (writable_ || direct)) push(finished);
   if (in_.empty() || link_failure_) return;
   const std::size_t before = finished.size();
-  consume_tail(finished);
+  take_frames(finished);
   if (direct || ended_) readable_ = true;
   while (healthy() && readable_ && !in_.empty() && finished.size() == before) pull(finished);
 }
@@ -111,8 +104,8 @@ void Stream::advance(bool direct, std::vector<Event>& finished) {
 void Stream::announce_whole_frames() noexcept {
   if (in_.empty() || !healthy()) return;
   // Only its own header reveals a shorter pairwise frame: heartbeats compare what all ranks have in common.
-  const bool header_counts = in_.front().label.pairwise && !header_rest().empty();
-  const std::size_t rest = header_rest().size() + (header_counts ? 0 : payload_rest().size());
+  const bool header_counts = in_.front().label.pairwise || reader_.is_in_body();
+  const std::size_t rest = reader_.missing() + (header_counts ? 0 : in_.front().into.size());
   channel_.announce_from(std::min(rest, kMostUnannounced));
 }
 
@@ -123,9 +116,9 @@ void Stream::push(std::vector<Event>& finished) {
     for (const Outgoing& frame : out_) {
       if (count + 2 > pieces.size() || bytes >= kBytesPerCall) break;
       const base::ConstBytes header = frame.header;
-      if (skip < header.size()) pieces[count++] = piece(header.subspan(skip));
+      if (skip < header.size()) pieces[count++] = socket::piece_of(header.subspan(skip));
       const base::ConstBytes payload = frame.payload.subspan(skip > header.size() ? skip - header.size() : 0);
-      if (!payload.empty()) pieces[count++] = piece(payload);
+      if (!payload.empty()) pieces[count++] = socket::piece_of(payload);
       bytes += header.size() + frame.payload.size() - skip;
       skip = 0;
     }
@@ -150,51 +143,24 @@ void Stream::sent(std::size_t bytes, std::vector<Event>& finished) {
 /// One read: the rest of the header, then straight into the posted span, then the following bytes into the tail.
 /// Nothing is written outside the span before the header is checked; a frame that does not fit fails the stream.
 void Stream::pull(std::vector<Event>& finished) {
-  if (tail_.empty()) tail_.resize(kTailBytes);
-  std::array<iovec, 3> pieces;
-  std::size_t count = 0;
-  for (const base::Bytes rest : {header_rest(), payload_rest(), base::Bytes(tail_)})
-    if (!rest.empty()) pieces[count++] = piece(rest);
-  const socket::Moved moved = channel_.read(std::span(pieces).first(count));
+  const socket::Moved moved = channel_.read(reader_.pieces(in_.front().into));
   if (moved.outcome == socket::Moved::Outcome::closed) return lose(moved);
   readable_ = moved.more;
-  if (moved.bytes != 0) absorb(moved.bytes, finished);
+  if (moved.bytes == 0) return;
+  traffic_.received.add(moved.bytes);
+  reader_.filled(moved.bytes);
+  take_frames(finished);
 }
 
-/// Accounts for bytes that `pull` has placed.
-void Stream::absorb(std::size_t bytes, std::vector<Event>& finished) {
-  traffic_.received.add(bytes);
-  const std::size_t in_header = std::min(bytes, kFrameHeaderBytes - header_have_);
-  header_have_ += in_header;
-  bytes -= in_header;
-  if (in_header > 0 && header_have_ == kFrameHeaderBytes) header_complete();
-  if (link_failure_ || header_have_ < kFrameHeaderBytes) return;
-  const std::size_t in_payload = std::min(bytes, payload_rest().size());
-  payload_have_ += in_payload;
-  bytes -= in_payload;
-  if (!payload_rest().empty()) return;
-  payload_complete(finished);
-  tail_begin_ = 0;
-  tail_end_ = bytes;
-  consume_tail(finished);
-}
-
-void Stream::consume_tail(std::vector<Event>& finished) {
-  while (!in_.empty() && tail_begin_ < tail_end_ && !link_failure_) {
-    const auto take = [&](base::Bytes into) {
-      const std::size_t bytes = std::min(into.size(), tail_end_ - tail_begin_);
-      if (bytes > 0) std::memcpy(into.data(), tail_.data() + tail_begin_, bytes);
-      tail_begin_ += bytes;
-      return bytes;
-    };
-    if (header_have_ < kFrameHeaderBytes) {
-      header_have_ += take(header_rest());
-      if (header_have_ < kFrameHeaderBytes) return;
+void Stream::take_frames(std::vector<Event>& finished) {
+  using Part = decltype(reader_)::Part;
+  while (!in_.empty() && !link_failure_) {
+    const Part part = reader_.next();
+    if (part == Part::none) return;
+    if (part == Part::header)
       header_complete();
-      if (link_failure_) return;
-    }
-    payload_have_ += take(payload_rest());
-    if (payload_rest().empty()) payload_complete(finished);
+    else
+      payload_complete(finished);
   }
 }
 
@@ -202,13 +168,15 @@ void Stream::consume_tail(std::vector<Event>& finished) {
 void Stream::header_complete() {
   const Incoming& post = in_.front();
   try {
-    frame_ = decode(header_);
+    frame_ = decode(reader_.header());
   } catch (const Corrupt& corrupt) {
     return fail({membership::LinkFailure::Kind::corrupt, corrupt.what(), {}});
   }
   if (frame_.group != rules_.half_of_group() || frame_.epoch != rules_.epoch)
     return fail({membership::LinkFailure::Kind::corrupt, "a frame of another group", {}});
-  if (auto wrong = match({post.label, post.into.size()}, {frame_.label, frame_.payload_bytes})) fail(std::move(*wrong));
+  if (auto wrong = match({post.label, post.into.size()}, {frame_.label, frame_.payload_bytes}))
+    return fail(std::move(*wrong));
+  reader_.place(post.into);
 }
 
 void Stream::payload_complete(std::vector<Event>& finished) {
@@ -217,7 +185,6 @@ void Stream::payload_complete(std::vector<Event>& finished) {
     return fail({membership::LinkFailure::Kind::corrupt, "a payload does not match its checksum", {}});
   in_.pop_front();
   awaited_bytes_ -= post.into.size();
-  header_have_ = payload_have_ = 0;
   finished.push_back({.token = post.token, .arrival = true, .bytes = post.into});
 }
 

@@ -52,7 +52,7 @@ struct FrameRules {
   [[nodiscard]] std::uint32_t half_of_group() const noexcept { return static_cast<std::uint32_t>(group); }
 };
 
-/// Used by the polling thread only. Invariant: `tail_` holds read-ahead bytes only while no payload is incomplete.
+/// Used by the polling thread only.
 class Stream final {
  public:
   Stream(int peer, const FrameRules& rules, LinkTraffic& traffic) : peer_(peer), rules_(rules), traffic_(traffic) {}
@@ -106,12 +106,9 @@ class Stream final {
   void lose(const socket::Moved& moved);
   void sent(std::size_t bytes, std::vector<Event>& finished);
   void pull(std::vector<Event>& finished);
-  void consume_tail(std::vector<Event>& finished);
-  void absorb(std::size_t bytes, std::vector<Event>& finished);
+  void take_frames(std::vector<Event>& finished);
   void header_complete();
   void payload_complete(std::vector<Event>& finished);
-  [[nodiscard]] base::Bytes header_rest() noexcept { return base::Bytes(header_).subspan(header_have_); }
-  [[nodiscard]] base::Bytes payload_rest() noexcept { return in_.front().into.subspan(payload_have_); }
 
   const int peer_;
   const FrameRules rules_;
@@ -125,12 +122,8 @@ class Stream final {
 
   std::deque<Incoming> in_;
   std::size_t awaited_bytes_ = 0;
-  FrameBytes header_{};
-  std::size_t header_have_ = 0;
-  std::size_t payload_have_ = 0;
+  socket::FrameReader<kFrameHeaderBytes> reader_{kTailBytes};
   Frame frame_;
-  std::vector<std::byte> tail_;
-  std::size_t tail_begin_ = 0, tail_end_ = 0;
   bool readable_ = true;
   bool ended_ = false;  ///< the peer will send no more; only reading to the end shows what it sent
 };
