@@ -42,7 +42,7 @@ class FrameReader final {
     tail_begin_ = 0;
     tail_end_ = bytes - of_frame;
   }
-  /// What has become whole.
+  /// The next part that has become whole.
   [[nodiscard]] Part next() noexcept {
     have_ += take(header_rest());
     if (!is_placed_) return have_ < kHeaderBytes ? Part::none : Part::header;
