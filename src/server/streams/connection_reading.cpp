@@ -130,7 +130,7 @@ void Connection::deliver(Payload message) {
 
 /// A whole message, or a part of a large one, wakes the loop once.
 void Connection::announce() {
-  const std::size_t rest = has_reported() ? 1 : reader_.missing();
+  const std::size_t rest = reader_.is_in_body() && !has_reported() ? reader_.missing() : 1;
   const auto announce = [&]() SYNCOPATE_UNCHECKED { channel_.announce_from(std::min(rest, kMostUnannounced)); };
   announce();
 }

@@ -26,18 +26,20 @@ class FrameReader final {
   explicit FrameReader(std::size_t tail_bytes) noexcept : tail_bytes_(tail_bytes) {}
 
   /// Where the next bytes go; call it after `next` has returned `none`. Behind an incomplete header that is `expected`,
-  /// for a user who knows beforehand where it will `place` the body.
+  /// for a user who knows beforehand where it will `place` the body; else header and body come through the tail.
   [[nodiscard]] std::span<iovec> pieces(base::Bytes expected = {}) {
     tail_.resize(tail_bytes_);
     if (!is_placed_) body_ = expected;
+    direct_ = body_.empty() ? 0 : kHeaderBytes + body_.size() - have_;
     std::size_t count = 0;
-    for (const base::Bytes rest : {header_rest(), body_rest(), base::Bytes(tail_)})
-      if (!rest.empty()) pieces_[count++] = piece_of(rest);
+    for (const base::Bytes rest : {header_rest(), body_rest()})
+      if (direct_ > 0 && !rest.empty()) pieces_[count++] = piece_of(rest);
+    pieces_[count++] = piece_of(tail_);
     return std::span(pieces_).first(count);
   }
   /// `bytes` bytes have come into `pieces`.
   void filled(std::size_t bytes) noexcept {
-    const std::size_t of_frame = std::min(bytes, kHeaderBytes + body_.size() - have_);
+    const std::size_t of_frame = std::min(bytes, direct_);
     have_ += of_frame;
     tail_begin_ = 0;
     tail_end_ = bytes - of_frame;
@@ -78,6 +80,7 @@ class FrameReader final {
   base::Bytes body_;        ///< placed or expected
   std::size_t have_ = 0;    ///< bytes of the frame
   bool is_placed_ = false;  ///< `body_` is; the header is whole
+  std::size_t direct_ = 0;  ///< bytes of `pieces` before the tail
   const std::size_t tail_bytes_;
   std::vector<std::byte> tail_;  ///< invariant: it holds no bytes while a body is incomplete
   std::size_t tail_begin_ = 0, tail_end_ = 0;
