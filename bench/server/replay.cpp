@@ -67,16 +67,14 @@ class Model final {
 
   void step() {
     for (std::size_t layer = 0; layer < weights_.size(); ++layer) {
-      if (worker_ && (!is_traditional() || layer == 0)) read(layer);
+      if (worker_) read(layer);
       accelerator_.compute(profile_.forward_s * profile_.layers[layer].backward_s / backward_s_);
     }
     for (std::size_t layer = weights_.size(); layer-- > 0;) {
       accelerator_.compute(profile_.layers[layer].backward_s);
-      if (worker_ && !is_traditional()) update(layer);
+      if (worker_) update(layer);
     }
     accelerator_.finish();
-    if (worker_ && is_traditional())
-      for (std::size_t layer = weights_.size(); layer-- > 0;) update(layer);
     if (worker_) worker_->clock(kRate);
     ++steps_;
   }
@@ -96,35 +94,25 @@ class Model final {
   [[nodiscard]] bool has_learnt() const { return weights_.front().front() != 0.5F; }
 
  private:
-  [[nodiscard]] bool is_traditional() const { return replayed_.flow == "traditional"; }
-
-  /// Tables are sent in the order of their numbers: created back to front, they are sent as their gradients become
-  /// ready.
   void connect() {
     WorkerOptions options = worker_from_environment();
     options.consistency = replayed_.consistency;
     options.coding.codec = replayed_.codec;
     options.answers = replayed_.answers;
+    options.flow = replayed_.flow;
     options.placement = replayed_.placement;
     options.optimizer = "sgd";
     options.hyperparameters = {{"weight_decay", 0}};
     worker_ = TableWorker::connect(options);
-    tables_.resize(weights_.size());
-    for (std::size_t i = 0; i < weights_.size(); ++i) {
-      const std::size_t layer = replayed_.flow == "front_first" ? i : weights_.size() - 1 - i;
-      tables_[layer] = worker_->create_table(profile_.layers[layer].name, Buffer(std::span(weights_[layer])));
-    }
+    for (std::size_t layer = 0; layer < weights_.size(); ++layer)
+      tables_.push_back(worker_->create_table(profile_.layers[layer].name, Buffer(std::span(weights_[layer]))));
     worker_->start();
   }
 
-  /// In the flow "traditional" the first layer waits for all tables.
   void read(std::size_t layer) {
-    const std::size_t end = is_traditional() ? weights_.size() : layer + 1;
-    for (std::size_t next = layer; next < end; ++next) {
-      const bool waits = !worker_->is_ready(tables_[next]);
-      worker_->sync(tables_[next]);
-      if (waits) accelerator_.stand_until_now();
-    }
+    const bool waits = !worker_->is_ready(tables_[layer]);
+    worker_->sync(tables_[layer]);
+    if (waits) accelerator_.stand_until_now();
   }
 
   /// Gradients differ from step to step, so that a codec selects different elements.

@@ -32,7 +32,9 @@ constexpr const char* kConnectDoc =
     "SYNCOPATE_SERVERS, _RANK and _SIZE, which `syncopate run --servers` sets, and the timeout from _TIMEOUT_MS. "
     "placement, consistency, codec, answers, optimizer: names from `syncopate info`, with their parameters "
     "(\"ssp:3\"), or components of your own; catalogue: those that a name with a parameter means. codec codes the "
-    "updates, answers the servers' answers. feedback: its kind, or a Feedback, whose gradients are those of tables; "
+    "updates, answers the servers' answers. flow: the order in which updates and weights travel; front_first, "
+    "wait_free, or traditional: all updates leave in `clock`, and a step's first `sync` waits for all tables. "
+    "feedback: its kind, or a Feedback, whose gradients are those of tables; "
     "with \"momentum\" the optimizer's momentum is accumulated before the codec selects. Small tables are "
     "not coded. hyperparameters: of the optimizer, by "
     "name. timeout_s: how long servers may be unreachable before a call raises PeerLost, and how long a "
@@ -85,7 +87,7 @@ const PythonStorage* own_storage(const Given<PythonStorage>& given, std::string_
 Working connect(const CodingGiven& coding, const std::optional<std::vector<std::string>>& servers,
                 std::optional<std::size_t> worker, std::optional<std::size_t> workers,
                 const Given<PythonPlacement>& placement, const Given<PythonConsistency>& consistency,
-                const Given<PythonStorage>& storage, const Given<PythonCodec>& answers,
+                const Given<PythonStorage>& storage, const Given<PythonCodec>& answers, const std::string& flow,
                 const Given<PythonRule>& optimizer, const nb::typed<nb::dict, std::string, double>& rule_options,
                 Seconds timeout_s, const std::optional<JobAccess>& access, const CatalogueGiven& catalogue) {
   WorkerOptions options = options_of(servers, worker, workers, access);
@@ -95,6 +97,7 @@ Working connect(const CodingGiven& coding, const std::optional<std::vector<std::
   options.storage = chosen.name(storage);
   options.coding = coding.options(chosen);
   options.answers = chosen.name(answers);
+  options.flow = flow;
   options.optimizer = chosen.name(optimizer);
   options.catalogue = chosen.catalogue();
   for (const auto& [name, value] : rule_options)
@@ -113,9 +116,10 @@ void bind_connect(nb::class_<Working>& type) {
       [&](auto make, auto... coding) {
         type.def_static("connect", make, nb::kw_only(), "servers"_a = nb::none(), "worker"_a = nb::none(),
                         "workers"_a = nb::none(), "placement"_a = usual.placement, "consistency"_a = usual.consistency,
-                        "storage"_a = usual.storage, "answers"_a = usual.answers, "optimizer"_a = usual.optimizer,
-                        "hyperparameters"_a = nb::dict(), "timeout_s"_a = nb::none(), "access"_a = nb::none(),
-                        "catalogue"_a = CatalogueGiven{}, coding..., nb::call_policy<Remembered>(), kConnectDoc);
+                        "storage"_a = usual.storage, "answers"_a = usual.answers, "flow"_a = usual.flow,
+                        "optimizer"_a = usual.optimizer, "hyperparameters"_a = nb::dict(), "timeout_s"_a = nb::none(),
+                        "access"_a = nb::none(), "catalogue"_a = CatalogueGiven{}, coding...,
+                        nb::call_policy<Remembered>(), kConnectDoc);
       },
       connect);
 }

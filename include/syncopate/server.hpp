@@ -126,6 +126,11 @@ struct WorkerOptions {
   /// Codec of the servers' answers. All workers decode the same packets; later packets carry what earlier ones left
   /// out. `finish` delivers the exact weights.
   std::string answers = "none";
+  /// The order in which a step's updates and weights travel. "front_first": an update leaves when its gradient is
+  /// ready, `sync` waits for its own table, and what waits to be sent leaves in the order of the tables. "wait_free":
+  /// the same, first come, first served. "traditional": all updates leave in `clock`, and the step's first `sync` waits
+  /// for all tables. In lockstep all three end in the same bits.
+  std::string flow = "front_first";
   std::string optimizer = "momentum";                             ///< a name from shelf optim/rule
   std::vector<std::pair<std::string, double>> hyperparameters{};  ///< as in OptimizerOptions
   /// How long servers may be unreachable, at the start and later, before a call throws PeerLost; also how long a call

@@ -7,6 +7,7 @@
 #include "require.hpp"
 #include "syncopate/tooling/combinations.hpp"
 #include "syncopate/tooling/names.hpp"
+#include "syncopate/tooling/settings.hpp"
 #include "syncopate/tooling/shelves.hpp"
 #include "update/optimizer.hpp"
 
@@ -26,9 +27,10 @@ void require_entry(std::string_view shelf, std::string_view name) {
 
 void check_servers(const Options& o) {
   if (!o.is_served()) {
-    require(o.worker.consistency == "bsp" && o.worker.placement == "uniform" && o.worker.answers == "none",
-            "--consistency, --placement and --answers with --exchange {}; allowed: with parameter_server",
-            o.sync.exchange);
+    const WorkerOptions usual;
+    for (const auto& setting : worker_settings())
+      require(setting.flag.empty() || setting.text(o.worker) == setting.text(usual),
+              "{} with --exchange {}; allowed: with parameter_server", setting.flag, o.sync.exchange);
     return;
   }
   require_entry("consistency", o.worker.consistency.substr(0, o.worker.consistency.find(':')));

@@ -7,7 +7,7 @@
 
 namespace syncopate::server {
 
-/// Lower priorities first: the tables of the front layers.
+/// Lower priorities first (JobRules::priority_of).
 struct Request {
   std::size_t server = 0;
   std::uint64_t priority = 0;

@@ -516,7 +516,7 @@ TEST(SnapshotFile, HasWholeImages) {
     std::memcpy(payload.data(), &length, sizeof length);
     payload = payload.substr(0, length_bytes) + std::string(bytes, 'x');
     const auto part = std::as_bytes(std::span(payload));
-    write_sealed(file, "SYNCSNP2", header.take(), {&part, 1});
+    write_sealed(file, "SYNCSNP3", header.take(), {&part, 1});
     try {
       return static_cast<int>(read_snapshot(file).images.size());
     } catch (const Corrupt&) {

@@ -1,6 +1,7 @@
 // Servers and workers over real streams: their final weights, and their errors when one of them is lost.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <thread>
 
 #include "kernel/cast.hpp"
@@ -126,6 +127,27 @@ TEST(AWorker, RefusesWeightsAndGradientsOfOtherTypes) {
         return 0;
       },
       {"a gradient of table 'table'", "f64"});
+}
+
+TEST(Lockstep, EndsInTheSameBitsInEveryFlow) {
+  std::map<std::string, std::vector<float>> weights;
+  for (const char* flow : {"traditional", "wait_free", "front_first"}) {
+    Servers servers(2);
+    const auto all = programs(servers, {.servers = {}, .workers = 3, .flow = flow});
+    run_all(all, 5);
+    weights[flow] = all[0]->weights(1);
+  }
+  EXPECT_EQ(weights["traditional"], weights["front_first"]);
+  EXPECT_EQ(weights["wait_free"], weights["front_first"]);
+}
+
+TEST(AFlow, ThatDoesNotExistIsRefusedWithThoseThatDo) {
+  try {
+    static_cast<void>(TableWorker::connect({.servers = {"@no-server"}, .flow = "back_first"}));
+    FAIL() << "it was accepted";
+  } catch (const Misuse& error) {
+    EXPECT_NE(std::string(error.what()).find("traditional, wait_free, front_first"), std::string::npos) << error.what();
+  }
 }
 
 TEST(AWorker, ThatNeverComesIsGivenUpAndTheOthersGoOn) {

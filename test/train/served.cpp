@@ -26,6 +26,17 @@ TEST_F(Served, InLockstepGoesOnWithTheBitsOfAnUninterruptedRun) {
   EXPECT_EQ(digest(2, adamw + "--steps 7 --resume " + file), expected) << "without servers";
 }
 
+TEST_F(Served, InLockstepEveryFlowEndsInTheSameBits) {
+  const std::string expected = digest(2, "--steps 5");
+  for (const char* flow : {"traditional", "wait_free", "front_first"}) {
+    const Ended ended = with_servers(2, 2, "--steps 5 --flow " + std::string(flow) + " --out " + folder / flow);
+    EXPECT_EQ(digest_of(ended, 2), expected) << flow;
+    EXPECT_EQ(nlohmann::json::parse(file_text(folder / flow + "/run.json")).at("policy"), flow);
+  }
+  expect_misuse(with_servers(2, 1, "--steps 1 --flow back_first"), {"--flow", "traditional, wait_free, front_first"});
+  expect_misuse(train(2, "--steps 1 --flow wait_free", {}), {"--flow with --exchange allreduce", "parameter_server"});
+}
+
 TEST_F(Served, TheRecordNamesItsTransportPolicyAndServers) {
   const Ended ended = with_servers(2, 2, "--steps 3 --out " + folder / "run");
   ASSERT_EQ(ended.code, 0) << ended.error;

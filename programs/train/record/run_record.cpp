@@ -4,13 +4,6 @@
 #include "syncopate/tooling/settings.hpp"
 
 namespace syncopate::train {
-namespace {
-
-/// Name that `simulate` gives to the order of pushes: each gradient when it is ready, front layers first.
-constexpr const char* kServedPolicy = "front_first";
-
-}  // namespace
-
 Json run_record(const Run& run, const TrainingState& state, const Part& part, const Descent& descent) {
   const Options &o = run.options, &now = part.options;
   const ExchangePlan& plan = descent.plan();
@@ -24,7 +17,7 @@ Json run_record(const Run& run, const TrainingState& state, const Part& part, co
               {"data", o.data},
               {"ranks", run.place.ranks},
               {"transport", run.is_served() ? "streams" : run.group.transport()},
-              {"policy", run.is_served() ? kServedPolicy : o.sync.policy},
+              {"policy", run.is_served() ? o.worker.flow : o.sync.policy},
               {"codec", plan.refused_codec.empty() ? now.sync.coding.codec : "none"},
               {"exchange", now.sync.exchange},
               {"optimizer", descent.rule()},

@@ -107,6 +107,7 @@ std::unique_ptr<ServedWeights> serve(const Network& network, const Options& opti
   worker.consistency = options.worker.consistency;
   worker.coding = coding;
   worker.answers = options.worker.answers;
+  worker.flow = options.worker.flow;
   worker.coding.seed = earlier.seed;
   worker.optimizer = optimizer.rule;
   worker.hyperparameters = optimizer.hyperparameters;

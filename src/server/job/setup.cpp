@@ -307,6 +307,7 @@ JobRules::JobRules(const Setup& setup, std::optional<NoValues> without)
     : workers(setup.workers),
       consistency(rule_of(setup.consistency, setup.catalogue)),
       storages(storages_of(setup.storage, setup.catalogue)),
+      flow(flow_named(setup.flow)),
       optimizer(optim::rule_named(setup.optimizer, setup.catalogue)),
       with(optim::hyperparameters_of(optimizer, setup.hyperparameters)),
       codec(settings_of(coding_of(setup, optimizer, with), setup.catalogue)),

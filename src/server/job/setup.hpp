@@ -8,6 +8,7 @@
 #include "compress/coding.hpp"
 #include "optim/rule.hpp"
 #include "server/consistency.hpp"
+#include "server/job/flow.hpp"
 #include "server/job/row_rules.hpp"
 #include "server/storage.hpp"
 #include "syncopate/dtype.hpp"
@@ -31,8 +32,9 @@ struct Setup {
   std::string placement = "uniform";
   std::string consistency = "bsp";
   std::string storage = "plain";
-  CodingOptions coding{};              ///< of updates; feedback momentum is the optimizer's
-  std::string answers = "none";        ///< codec of the servers' answers
+  CodingOptions coding{};        ///< of updates; feedback momentum is the optimizer's
+  std::string answers = "none";  ///< codec of the servers' answers
+  std::string flow = "front_first";
   std::string optimizer = "momentum";  ///< all its hyperparameters are given
   std::vector<std::pair<std::string, double>> hyperparameters{};
   Clock first_step = 0;  ///< number of steps that an earlier run of the job made
@@ -81,6 +83,7 @@ struct JobRules {
   std::size_t workers = 1;
   Rule consistency{};
   Storages storages{};
+  Flow flow = Flow::front_first;
   const optim::Rule& optimizer;
   optim::Hyperparameters with{};
   compress::Settings codec;    ///< of updates, without the local clipping, which is of whole tables
@@ -98,6 +101,10 @@ struct JobRules {
   /// their average by the optimizer's rule, once a step. Otherwise each worker applies the rule to its own copy, an
   /// update is the resulting change, and a server adds it, divided by the number of workers, on arrival.
   [[nodiscard]] bool in_lockstep() const noexcept { return consistency.staleness == 0 && !consistency.last_step; }
+  /// The priority of the table's updates and weights in a stream: lower ones leave first.
+  [[nodiscard]] std::uint64_t priority_of(std::size_t table) const noexcept {
+    return flow == Flow::front_first ? 1 + table : 1;
+  }
   /// Whether a packet of updates begins with its number (kNumberBytes), which determines its selection. In lockstep the
   /// step does, equally for all workers. Otherwise a worker that sends every fourth step would never select some
   /// elements.

@@ -33,6 +33,7 @@ Setup setup_of(const WorkerOptions& options) {
           .storage = options.storage,
           .coding = options.coding,
           .answers = options.answers,
+          .flow = options.flow,
           .optimizer = options.optimizer,
           .hyperparameters = options.hyperparameters,
           .catalogue = options.catalogue};

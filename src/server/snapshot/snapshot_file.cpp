@@ -13,7 +13,7 @@ namespace syncopate::server {
 
 namespace {
 
-constexpr std::string_view kMagic = "SYNCSNP2";
+constexpr std::string_view kMagic = "SYNCSNP3";
 constexpr std::string_view kWhat = "snapshot of a server";
 
 /// The images share the file's memory.

@@ -229,7 +229,8 @@ Clocks clocks_of(std::size_t index, const ServerBlock& block) {
 /// Called with the block's lock held, so that no answer overtakes a later state of the same block.
 void ServerTables::answer(Job& job, std::size_t index, ServerBlock& block) {
   const auto send = [&](std::size_t worker, const auto& made) {
-    const std::uint64_t version = block.version(), priority = 1 + job.blocks[index]->block.table;
+    const std::uint64_t version = block.version();
+    const std::uint64_t priority = job.rules.priority_of(job.blocks[index]->block.table);
     Weights weights = made();
     weights.block = static_cast<std::uint32_t>(index);
     if (block.version() != version) log_.append({.change = change::Show{weights.block}});

@@ -87,6 +87,7 @@ WorkerTables::WorkerTables(const Setup& setup, std::size_t worker, std::vector<B
   }
   for (const Block& place : in_turns(kept_blocks_of(setup_, rules_), setup_.servers, worker)) {
     Table& table = tables_[place.table];
+    if (table.blocks.empty()) table.first_turn = by_turn_.size();
     const auto part = table.weights.subspan(place.elements.begin, place.elements.size());
     table.blocks.push_back(std::make_unique<Shared>(WorkerBlock(rules_, place, part, worker)));
     table.places.push_back(place);
@@ -126,7 +127,7 @@ void WorkerTables::each_block(F&& f) {
 }
 
 void WorkerTables::send_due(const Block& place, const std::optional<BlockRequest>& request) const {
-  if (request) send_({place.server, 1 + place.table, widened<WorkerMessage>(*request)});
+  if (request) send_({place.server, rules_.priority_of(place.table), widened<WorkerMessage>(*request)});
 }
 
 void WorkerTables::offer(const Block& place) const {
@@ -197,15 +198,11 @@ void WorkerTables::update(std::size_t index, std::span<float> gradient, const Up
     add_change(table, index, gradient, at);
     update = {change_.data(), gradient.size()};
   }
-  for (std::size_t i = 0; i < table.blocks.size(); ++i) {
-    const Range& part = table.places[i].elements;
-    send_due(table.places[i], table.blocks[i]->with([&](WorkerBlock& block) {
-      block.add(update.subspan(part.begin, part.size()));
-      block.end_step(at.rate);
-      return block.request();
-    }));
+  end_step(table, at.rate, [&](WorkerBlock& block) {
+    const Range& part = block.block().elements;
+    block.add(update.subspan(part.begin, part.size()));
     std::ranges::fill(gradient.subspan(part.begin, part.size()), 0.0F);
-  }
+  });
   if (optimizer_ && !table.copy.empty()) store(table.copy, table.memory);
   table.is_updated = true;
 }
@@ -231,29 +228,44 @@ void WorkerTables::add_change(Table& table, std::size_t index, std::span<float> 
   }
 }
 
-void WorkerTables::end_step(Table& table, double rate) {
-  table.is_updated = true;
-  for (std::size_t i = 0; i < table.blocks.size(); ++i)
+/// Each block sends what is due as soon as it is copied; in flow traditional `demand` sends it, after the last table.
+template <class F>
+void WorkerTables::end_step(const Table& table, double rate, F&& add) {
+  const bool waits = rules_.flow == Flow::traditional;
+  for (std::size_t i = 0; i < table.blocks.size(); ++i) {
     send_due(table.places[i], table.blocks[i]->with([&](WorkerBlock& block) {
+      add(block);
       block.end_step(rate);
-      return block.request();
+      return waits ? std::nullopt : block.request();
     }));
+    if (waits) note_change(table.first_turn + i);
+  }
 }
 
 void WorkerTables::end_step(const UpdateStep& at) {
   for (Table& table : tables_) {
-    if (!table.is_updated) end_step(table, at.rate);
+    if (!table.is_updated) end_step(table, at.rate, [](WorkerBlock&) {});
     table.is_updated = false;
   }
+  if (rules_.flow == Flow::traditional) demand();
   ++own_;
   first_state_.clear();
   rows_.end_steps(own_);
 }
 
-bool WorkerTables::may_read(std::size_t table) {
-  return std::ranges::all_of(tables_[table].blocks, [](const auto& shared) {
+bool WorkerTables::is_fresh(const Table& table) {
+  return std::ranges::all_of(table.blocks, [](const auto& shared) {
     return shared->with([](const WorkerBlock& block) { return block.may_compute(); });
   });
+}
+
+/// A table that the current step has updated is asked for the next one.
+bool WorkerTables::may_read(std::size_t table) {
+  if (rules_.flow != Flow::traditional || tables_[table].is_updated) return is_fresh(tables_[table]);
+  if (all_fresh_at_ != own_ &&
+      std::ranges::all_of(tables_, [](const Table& each) { return each.is_updated || is_fresh(each); }))
+    all_fresh_at_ = own_;
+  return all_fresh_at_ == own_;
 }
 
 /// Other blocks have sent what was due when `update` added to them.

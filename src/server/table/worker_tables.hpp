@@ -64,14 +64,16 @@ class WorkerTables final {
   void offer();
   void begin(const Entry& entry);
   /// Table `table` has its gradient of the current step: once a step. Afterwards the gradient is zero, and due requests
-  /// were sent. In lockstep servers apply it; else this applies it to the worker's own weights.
+  /// were sent (in flow traditional `end_step` sends them). In lockstep servers apply it; else this applies it to the
+  /// worker's own weights.
   void update(std::size_t table, std::span<float> gradient, const UpdateStep& at);
   /// Takes a gradient of any type that weights may have.
   void update(std::size_t table, const Buffer& gradient, const UpdateStep& at);
   /// The current step has ended. A table without a call of `update` has no update in this step.
   void end_step(const UpdateStep& at);
 
-  /// Whether the next step may compute with the table. If not, call `demand`, and ask again after an arrival.
+  /// Whether the next step may compute with the table; in flow traditional, with all tables. If not, call `demand`, and
+  /// ask again after an arrival.
   [[nodiscard]] bool may_read(std::size_t table);
   /// Sends all due requests. Call it before waiting, and after an arrival while waiting.
   void demand();
@@ -124,7 +126,8 @@ class WorkerTables final {
     std::size_t begin = 0;  ///< of its elements among those of all tables
     std::vector<std::unique_ptr<Shared>> blocks;
     std::vector<Block> places;
-    bool is_updated = false;  ///< in the current step
+    std::size_t first_turn = 0;  ///< of its first block; the others follow
+    bool is_updated = false;     ///< in the current step
   };
 
   WorkerTables(const Setup& setup, std::size_t worker, std::vector<Buffer> weights, std::optional<NoValues> no_values,
@@ -135,7 +138,6 @@ class WorkerTables final {
     return tables_.empty() ? 0 : tables_.back().begin + tables_.back().weights.size();
   }
   [[nodiscard]] std::vector<std::size_t> in_order(const Table& table) const;
-  void end_step(Table& table, double rate);
   void clip(std::span<float> gradient) const;
   [[nodiscard]] bool is_f32_here(const Buffer& memory) const noexcept;
   void load(const Buffer& memory, std::span<float> values) const;
@@ -150,6 +152,9 @@ class WorkerTables final {
   void note_change(std::size_t turn);
   template <class F>
   void each_block(F&& f);
+  [[nodiscard]] static bool is_fresh(const Table& table);
+  template <class F>
+  void end_step(const Table& table, double rate, F&& add);
 
   const Setup setup_;
   const JobRules rules_;
@@ -158,13 +163,14 @@ class WorkerTables final {
   std::vector<Table> tables_;
   std::vector<Shared*> by_turn_;
   std::vector<std::vector<Place>> by_server_;    ///< by the index of a server's block
-  base::Guarded<Changed> changed_;               ///< blocks with a message since the last `demand`
+  base::Guarded<Changed> changed_;               ///< blocks whose next request may be due since the last `demand`
   std::unique_ptr<Optimizer> optimizer_;         ///< unless in lockstep: the worker's own
   std::vector<float> before_, change_;           ///< of one table
   std::vector<float> gradient_;                  ///< of one table, as f32
   std::vector<std::vector<float>> first_state_;  ///< in lockstep, until the first step has ended
   bool offers_ = false;
   Clock own_ = 0;
+  Clock all_fresh_at_ = -1;  ///< flow traditional: the last step that found all tables fresh
   Clock most_stale_ = 0, stale_ = 0, reads_ = 0;
 };
 

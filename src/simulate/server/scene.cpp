@@ -67,30 +67,25 @@ void join_blocks(Scene& scene) {
 
 }  // namespace
 
-Flow flow_named(std::string_view name) {
-  const auto found = std::ranges::find(kFlows, name);
-  base::require(found != std::end(kFlows),
-                "flow '{}' of a parameter server does not exist; allowed: traditional, wait_free, front_first", name);
-  return static_cast<Flow>(found - std::begin(kFlows));
-}
-
-Scene scene_of(const schedule::Timeline& timeline, const Cluster& cluster, const ServerScene& asked, Flow flow) {
+Scene scene_of(const schedule::Timeline& timeline, const Cluster& cluster, const ServerScene& asked,
+               const std::string& flow) {
   base::require(asked.servers >= 0 && asked.servers <= static_cast<int>(production::kMostWorkers),
                 "{} servers; allowed: 1 to {}", asked.servers, production::kMostWorkers);
   base::require(asked.significance >= 0, "a significance of {}; allowed: 0 or more", asked.significance);
-  Scene scene{.flow = flow, .no_values = {asked.significance}, .layers = timeline.layers.size()};
+  Scene scene{.no_values = {asked.significance}, .layers = timeline.layers.size()};
   place_hosts(scene, cluster, asked);
   scene.setup = {.tables = {},
                  .workers = scene.host_of_worker.size(),
                  .servers = scene.servers,
                  .placement = asked.placement,
                  .consistency = asked.consistency,
+                 .flow = flow,
                  .optimizer = "sgd"};
   for (const schedule::Layer& layer : timeline.layers)
     scene.setup.tables.push_back({.name = std::to_string(scene.setup.tables.size()),
                                   .elements = (layer.bytes + sizeof(float) - 1) / sizeof(float)});
   scene.load_variation = production::variation_of(place_blocks(scene, timeline, asked));
-  if (flow == Flow::traditional) join_blocks(scene);
+  if (production::flow_named(flow) == production::Flow::traditional) join_blocks(scene);
   return scene;
 }
 

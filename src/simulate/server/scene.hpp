@@ -1,7 +1,7 @@
 // Scene: a job of the production server, the hosts of its workers and servers, and the bytes of its messages.
 #pragma once
 
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "server/job/setup.hpp"
@@ -10,24 +10,14 @@
 
 namespace syncopate::simulate::server {
 
-/// The order in which a step's bytes travel, and the time at which they start.
-enum class Flow : std::uint8_t {
-  traditional,  ///< after the backward pass one message to each server; before the forward pass one from each
-  wait_free,    ///< each layer's blocks leave when its gradient is ready; its forward pass waits only for them
-  front_first,  ///< as wait_free, but waiting blocks of a stream leave in the order of layers, front layers first
-};
-inline constexpr std::string_view kFlows[] = {"traditional", "wait_free", "front_first"};
-[[nodiscard]] Flow flow_named(std::string_view name);  ///< throws Misuse that lists them
-
 /// Bytes of a block's messages.
 struct BlockBytes {
   double update = 0, answer = 0;
 };
 
 struct Scene {
-  Flow flow = Flow::wait_free;
   /// A table for each layer. Flow traditional: one table, of the first layer, which has one block on each server that
-  /// keeps weights. So it leaves after the whole backward pass, and the whole forward pass waits for it.
+  /// keeps weights: one message to each server, and one from each.
   syncopate::server::Setup setup{};
   syncopate::server::NoValues no_values{};
   std::vector<std::vector<BlockBytes>> bytes{};  ///< by server and by the index of its block
@@ -38,6 +28,6 @@ struct Scene {
 
 /// Throws Misuse: unknown names, no servers, or bytes for another number of layers.
 [[nodiscard]] Scene scene_of(const schedule::Timeline& timeline, const Cluster& cluster, const ServerScene& asked,
-                             Flow flow);
+                             const std::string& flow);
 
 }  // namespace syncopate::simulate::server

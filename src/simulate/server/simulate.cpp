@@ -62,7 +62,7 @@ std::vector<ServerSimulation> simulate_servers(const Profile& profile, const Clu
   const simulate::Workload workload(timeline, options);
   const double compute_s = schedule::ready_times(timeline).front();
   std::vector<std::string> flows = options.policies;
-  if (flows.empty()) flows.assign(std::begin(simulate::server::kFlows), std::end(simulate::server::kFlows));
+  if (flows.empty()) flows.assign(std::begin(syncopate::server::kFlows), std::end(syncopate::server::kFlows));
   std::vector<ServerSimulation> rows;
   for (const int ranks : options.ranks.empty() ? std::vector<int>{cluster.ranks} : options.ranks) {
     Cluster here = cluster;
@@ -70,7 +70,7 @@ std::vector<ServerSimulation> simulate_servers(const Profile& profile, const Clu
     check_servers(here, options);
     for (const std::string& flow : flows) {
       if (options.progress) options.progress(flow, ranks);
-      const Scene scene = scene_of(timeline, here, asked, simulate::server::flow_named(flow));
+      const Scene scene = simulate::server::scene_of(timeline, here, asked, flow);
       const auto [warm_up, counted] = window_of(scene, options);
       const RunTimes times =
           run_steps(scene, workload, links_of(scene, here, options), static_cast<int>(warm_up + counted));

@@ -140,7 +140,6 @@ class ServerReplay final {
 
   void travel(Parcel parcel) {
     if (!is_set_up_) return events_.at(events_.now_s(), std::move(parcel.arrives));
-    if (scene_.flow != Flow::front_first) parcel.priority = 0;
     ports_.send(std::move(parcel));
   }
 

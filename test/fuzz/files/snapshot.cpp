@@ -9,7 +9,7 @@ namespace syncopate::fuzz::target {
 void snapshot(Input input) {
   Fields fields(input);
   const auto choice = fields.take<std::uint8_t>();
-  std::string bytes = choice % 4 == 0 ? "SYNCSNP2" : "SYNCSNP1";
+  std::string bytes = choice % 4 == 0 ? "SYNCSNP3" : "SYNCSNP1";
   const std::uint64_t header = choice < 128 ? fields.take<std::uint16_t>() : fields.take<std::uint64_t>();
   bytes.append(reinterpret_cast<const char*>(&header), sizeof header);
   bytes += text_of(fields.rest());

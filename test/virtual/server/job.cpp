@@ -22,6 +22,7 @@ Setup setup_of(World& world) {
               .answers = kCodecs[world.draw(0, 2)],
               .optimizer = "sgd",
               .hyperparameters = {{"weight_decay", 0}}};
+  setup.flow = kFlows[world.draw(0, 2)];
   const std::uint64_t tables = world.draw(1, 3);
   for (std::uint64_t i = 0; i < tables; ++i)
     setup.tables.push_back({fmt::format("t{}", i), world.draw(8, i == 0 ? 400 : 60), i == 2});
@@ -38,9 +39,9 @@ Job::Job(std::uint64_t seed, bool prints)
   replicas = setup.servers > 1 && world.happens(60) ? 1 : 0;
   steps = static_cast<Clock>(world.draw(4, 16));
   make_processes();
-  scenario = fmt::format("{} workers, {} servers, {} replicas, {}, {}, codec {}, answers {}, {} tables, {} steps",
-                         setup.workers, setup.servers, replicas, setup.consistency, setup.placement, setup.coding.codec,
-                         setup.answers, setup.tables.size(), steps);
+  scenario = fmt::format("{} workers, {} servers, {} replicas, {}, {}, {}, codec {}, answers {}, {} tables, {} steps",
+                         setup.workers, setup.servers, replicas, setup.consistency, setup.flow, setup.placement,
+                         setup.coding.codec, setup.answers, setup.tables.size(), steps);
   const bool is_late = setup.workers > 1 && world.happens(35);
   if (is_late) scenario += ", the last worker is late";
   for (auto& worker : workers) {
