@@ -78,9 +78,9 @@ RowsAndWarnings simulated(const Profile& profile, const Cluster& cluster, Simula
   nb::list rows;
   if (choice.exchange == kParameterServer) {
     const auto found = signals.without_gil(
-        [&] { return simulate_servers(profile, cluster, options, with_codecs({}, profile, choice.codec, "none")); });
-    for (const ServerSimulation& row : found) rows.append(row_of(row.training));
-    return {rows, {}};
+        [&] { return simulate_server_exchange(profile, cluster, options, {}, choice.codec, "none"); });
+    for (const ServerSimulation& row : found.rows) rows.append(row_of(row.training));
+    return {rows, found.warnings};
   }
   const auto found = signals.without_gil([&] { return simulate_exchange(profile, cluster, options, choice); });
   for (const Simulation& row : found.rows) rows.append(row_of(row));

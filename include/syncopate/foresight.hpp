@@ -77,9 +77,16 @@ struct SimulatedTraining {
 
 /// The exchange that simulate_servers simulates; it has no law.
 inline constexpr char kParameterServer[] = "parameter_server";
-/// The scene with the wire bytes of the profile's layers under these codecs of the workers' updates and of the servers'
-/// answers. Throws Misuse for unknown codecs.
-[[nodiscard]] ServerScene with_codecs(ServerScene scene, const Profile& profile, const std::string& updates,
-                                      const std::string& answers);
+
+struct SimulatedServers {
+  std::vector<ServerSimulation> rows;
+  std::vector<std::string> warnings;  ///< inaccurate links, unknown times of coding
+};
+
+/// simulate_servers with these codecs of the workers' updates and of the servers' answers, whose bytes and times
+/// replace those of `scene`. Throws Misuse as simulate_servers does, and for unknown codecs.
+[[nodiscard]] SimulatedServers simulate_server_exchange(const Profile& profile, const Cluster& cluster,
+                                                        const SimulateOptions& options, ServerScene scene,
+                                                        const std::string& updates, const std::string& answers);
 
 }  // namespace syncopate

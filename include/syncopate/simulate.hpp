@@ -67,6 +67,7 @@ struct ServerScene {
   std::string placement = "uniform", consistency = "bsp";  ///< names from the shelves of server/, with a parameter
   double significance = 0;  ///< `adaptive`: size of one step's update relative to the weights; steps add up
   std::vector<std::uint64_t> update_bytes, answer_bytes;  ///< wire bytes of each layer; empty: not coded
+  CodingCost update_coding{}, answer_coding{};            ///< per byte of gradients and of weights
 };
 
 struct ServerSimulation {
@@ -79,8 +80,10 @@ struct ServerSimulation {
 
 /// Workers and servers in virtual time, a row per number of ranks and flow (`options.policies`; empty: all). Servers
 /// use placement and consistency as training does. A message occupies the sender's port for alpha + n beta and the
-/// receiver's for n beta; streams share a port; a server reduces at gamma. Not with measured costs, segments, a law or
-/// a timeline. Throws Misuse.
+/// receiver's for n beta; streams share a port; a server reduces at gamma. Each worker and each server codes one block
+/// after another: updates are encoded on the worker and decoded on the server, an answer is encoded once for each state
+/// of a block, and decoded by every worker. A worker codes instead of computing. Not with measured costs, segments, a
+/// law or a timeline. Throws Misuse.
 [[nodiscard]] std::vector<ServerSimulation> simulate_servers(const Profile& profile, const Cluster& cluster,
                                                              const SimulateOptions& options, const ServerScene& scene);
 

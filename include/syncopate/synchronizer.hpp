@@ -87,6 +87,11 @@ struct SynchronizerOptions {
 [[nodiscard]] ExchangeLaw exchange_law(std::span<const Gradient> gradients, const SynchronizerOptions& options,
                                        const Cluster& cluster);
 
+/// The cluster's coding times of a codec, whether or not its parameter is written out there; of "none" they are 0 if
+/// the cluster has none. Empty: they are unknown. Throws Misuse for a codec that the catalogue lacks.
+[[nodiscard]] std::optional<CodingCost> coding_cost(const Cluster& cluster, const std::string& codec,
+                                                    const Catalogue& catalogue = {});
+
 /// A, B and none for "auto:A+B+none"; nothing for any other text. Throws Misuse if a name is empty or repeated.
 [[nodiscard]] std::vector<std::string> auto_codecs(std::string_view text);
 /// The codecs that `text` allows (ways): its auto_codecs, or else only that codec. Throws Misuse as auto_codecs does.

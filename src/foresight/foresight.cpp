@@ -78,6 +78,12 @@ std::vector<std::uint64_t> coded_bytes(const Profile& profile, const std::string
   return bytes;
 }
 
+std::string warning_about_coding(const std::string& codec) {
+  return fmt::format(
+      "the cluster file has no times of codec {}, and 0 s are assumed; `syncopate fit --codec {}` measures it", codec,
+      codec);
+}
+
 /// Legs of equal kind that follow one another, such as the levels of a merge, are one phase.
 std::vector<ExchangePhase> phases_of(const Cluster& cluster, const ExchangeLaw& law, double bytes) {
   std::vector<ExchangePhase> phases;
@@ -120,10 +126,7 @@ std::vector<std::string> warnings_about_law(const ExchangeChoice& choice, const 
   if (!law) return {};
   std::vector<std::string> texts;
   const ExchangeLaw of_one = law(1, 1);
-  if (!of_one.coding_is_known)
-    texts.push_back(fmt::format(
-        "the cluster file has no times of codec {}, and 0 s are assumed; `syncopate fit --codec {}` measures it",
-        choice.codec, choice.codec));
+  if (!of_one.coding_is_known) texts.push_back(warning_about_coding(choice.codec));
   if (!of_one.density_is_known)
     texts.push_back(
         fmt::format("the share of elements that codec {} sends depends on the gradients, and 1 to 1.5 % are assumed; "
@@ -186,11 +189,23 @@ SimulatedTraining simulate_exchange(const Profile& profile, Cluster cluster, Sim
   return {std::move(rows), warnings.taken()};
 }
 
-ServerScene with_codecs(ServerScene scene, const Profile& profile, const std::string& updates,
-                        const std::string& answers) {
+SimulatedServers simulate_server_exchange(const Profile& profile, const Cluster& cluster,
+                                          const SimulateOptions& options, ServerScene scene, const std::string& updates,
+                                          const std::string& answers) {
+  Warnings warnings;
+  const auto cost_of_coding = [&](const std::string& codec) {
+    const std::optional<CodingCost> cost = coding_cost(cluster, codec, options.catalogue);
+    if (!cost) warnings.add(warning_about_coding(codec));
+    return cost.value_or(CodingCost{.codec = codec});
+  };
   scene.update_bytes = coded_bytes(profile, updates);
   scene.answer_bytes = coded_bytes(profile, answers);
-  return scene;
+  scene.update_coding = cost_of_coding(updates);
+  scene.answer_coding = answers == updates ? scene.update_coding : cost_of_coding(answers);
+  std::vector<ServerSimulation> rows = simulate_servers(profile, cluster, options, scene);
+  for (const int ranks : options.ranks.empty() ? std::vector{cluster.ranks} : options.ranks)
+    warnings.add(warning_about_links(cluster, ranks));
+  return {std::move(rows), warnings.taken()};
 }
 
 }  // namespace syncopate

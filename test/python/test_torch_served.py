@@ -153,6 +153,20 @@ def test_micro_batches_add_up(server):
     trained(net, torch.optim.SGD(net.parameters(), 0.1), 0, 1, range(2))  # the net is its owner's again
 
 
+def test_in_lockstep_a_flow_changes_no_bit():
+    def trained_by(flow):
+        with syncopate.Server.start(["127.0.0.1:0"]) as server:
+            net = model()
+            optimizer = served(net, OPTIMIZERS["sgd"](net), server, 0, 1, flow=flow)
+            trained(net, optimizer, 0, 1, range(STEPS))
+            optimizer.finish()
+            return weights_of(net)
+
+    usual = trained_by("front_first")
+    for flow in "traditional", "wait_free":
+        assert all(torch.equal(mine, theirs) for mine, theirs in zip(trained_by(flow), usual, strict=True)), flow
+
+
 def test_optimizers_and_parameters_that_servers_cannot_have_are_refused(server):
     net = model()
     groups = [{"params": net.one.parameters()}, {"params": net.two.parameters(), "weight_decay": 0.1}]

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "syncopate/error.hpp"
+#include "syncopate/foresight.hpp"
 #include "syncopate/simulate.hpp"
 
 namespace syncopate {
@@ -224,6 +225,84 @@ TEST(ServerSimulation, OfTheImpossibleIsMisuse) {
   EXPECT_THROW(static_cast<void>(simulated(profile, wire_of(4), by("wait_free", options))), Misuse);
   options = {.slow_hosts = {{.which = 4, .factor = 2}}};
   EXPECT_THROW(static_cast<void>(simulated(profile, wire_of(4), by("wait_free", options))), Misuse);
+}
+
+// One block on one server: an update is encoded, sent, decoded; then an answer.
+TEST(Coding, TakesItsTimeOnBothEnds) {
+  constexpr double M = 1 << 18, kUp = 0.25, kDown = 0.5;
+  const CodingCost updates{.encode_s_per_byte = 1e-9, .decode_s_per_byte = 3e-9},
+      answers{.encode_s_per_byte = 1e-8, .decode_s_per_byte = 3e-8};
+  const ServerScene scene{.servers = 1,
+                          .own_hosts = true,
+                          .update_bytes = {static_cast<std::uint64_t>(M * kUp)},
+                          .answer_bytes = {static_cast<std::uint64_t>(M * kDown)},
+                          .update_coding = updates,
+                          .answer_coding = answers};
+  for (const char* flow : {"traditional", "wait_free", "front_first"})
+    EXPECT_NEAR(seconds_of(even(1, 1 << 18, 0), wire_of(1), flow, scene), M * (44e-9 + (kUp + kDown) * kPerByte), 1e-9)
+        << flow;
+}
+
+// Workers encode and decode at the same time. The server decodes each one's packet, and encodes one answer for all.
+TEST(Coding, OnTheServerIsOfEachPacketAndOfOneAnswer) {
+  constexpr double M = 1 << 18;
+  for (const int ranks : {2, 5}) {
+    Cluster cluster = wire_of(ranks);
+    cluster.inter->beta_s_per_byte = 0;
+    const auto seconds = [&](const CodingCost& updates, const CodingCost& answers) {
+      return seconds_of(even(1, 1 << 18, 0), cluster, "front_first",
+                        {.servers = 1, .own_hosts = true, .update_coding = updates, .answer_coding = answers});
+    };
+    EXPECT_NEAR(seconds({.encode_s_per_byte = 1e-8}, {}), M * 1e-8, 1e-9) << ranks;
+    EXPECT_NEAR(seconds({.decode_s_per_byte = 1e-8}, {}), ranks * M * 1e-8, 1e-9) << ranks;
+    EXPECT_NEAR(seconds({}, {.encode_s_per_byte = 1e-8}), M * 1e-8, 1e-9) << ranks;
+    EXPECT_NEAR(seconds({}, {.decode_s_per_byte = 1e-8}), M * 1e-8, 1e-9) << ranks;
+  }
+}
+
+// Workers code instead of computing. The backward pass reaches the front layer last, and its forward pass is the first:
+// only its coding on the server is exposed.
+TEST(Coding, TakesTimeFromComputingOnWorkersAndOverlapsItOnServers) {
+  constexpr double kLayer = 1 << 16;
+  Cluster cluster = wire_of(1);
+  cluster.inter->beta_s_per_byte = 0;
+  const CodingCost coding{.encode_s_per_byte = 1e-8, .decode_s_per_byte = 2e-8};
+  const ServerScene scene{.servers = 1, .own_hosts = true, .update_coding = coding, .answer_coding = coding};
+  const Profile profile = even(4, 4 << 16, 1);
+  EXPECT_NEAR(seconds_of(profile, cluster, "wait_free", scene), 1 + kLayer * (4 * 3e-8 + 3e-8), 1e-9);
+  EXPECT_NEAR(seconds_of(profile, cluster, "traditional", scene), 1 + 4 * kLayer * 6e-8, 1e-9);
+}
+
+// With this staleness every other step is sent, and answered.
+TEST(Coding, IsPaidForWhatIsSent) {
+  Cluster cluster = wire_of(1);
+  cluster.inter->beta_s_per_byte = 0;
+  constexpr double M = 1 << 18;
+  const CodingCost coding{.encode_s_per_byte = 1e-6};
+  const ServerScene scene{
+      .servers = 1, .own_hosts = true, .consistency = "ssp:1", .update_coding = coding, .answer_coding = coding};
+  EXPECT_NEAR(seconds_of(even(1, 1 << 18, 0), cluster, "front_first", scene), M * 2e-6 / 2, 1e-9);
+}
+
+TEST(Coding, TimesAreTheClustersAndAWarningNamesThoseThatItLacks) {
+  const Profile profile = even(1, 1 << 18, 0);
+  Cluster cluster = wire_of(2);
+  const auto simulated_with = [&](const std::string& updates, const std::string& answers) {
+    return simulate_server_exchange(profile, cluster, by("front_first"), {}, updates, answers);
+  };
+  const SimulatedServers unknown = simulated_with("topk:0.01", "topk:0.01");
+  ASSERT_EQ(unknown.warnings.size(), 1U);
+  EXPECT_NE(unknown.warnings[0].find("no times of codec topk:0.01, and 0 s are assumed"), std::string::npos);
+  EXPECT_EQ(simulated_with("topk:0.01", "fp16").warnings.size(), 2U);
+  EXPECT_TRUE(simulated_with("none", "none").warnings.empty());
+  cluster.codecs = {{.codec = "topk:0.01", .encode_s_per_byte = 1e-6, .decode_s_per_byte = 0}};
+  const SimulatedServers known = simulated_with("topk:0.01", "none");
+  EXPECT_TRUE(known.warnings.empty());
+  EXPECT_GE(known.rows[0].training.iteration_s, (1 << 18) * 1e-6);
+  EXPECT_THROW(static_cast<void>(simulated_with("topk:0.01", "never")), Misuse);
+  EXPECT_THROW(
+      static_cast<void>(simulated(profile, cluster, by("wait_free"), {.update_coding = {.encode_s_per_byte = -1}})),
+      Misuse);
 }
 
 }  // namespace

@@ -75,8 +75,11 @@ void print_table(const Profile& profile, const SimulateArguments& options, const
 
 void run_servers(const SimulateArguments& options, const Session& session, const Profile& profile,
                  const Cluster& cluster) {
-  const ServerScene scene = tools::plan::scene_of(options.servers, options.exchange, profile);
-  tools::plan::print_servers(profile, simulate_servers(profile, cluster, options.simulate, scene), session.json);
+  const SimulatedServers simulated =
+      simulate_server_exchange(profile, cluster, options.simulate, tools::plan::scene_of(options.servers),
+                               options.exchange.codec, options.servers.answers);
+  for (const std::string& warning : simulated.warnings) session.log.write(LogLevel::warning, warning);
+  tools::plan::print_servers(profile, simulated.rows, session.json);
 }
 
 int run(SimulateArguments options, const Session& session) {

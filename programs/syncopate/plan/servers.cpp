@@ -57,10 +57,10 @@ void require_servers(const CLI::App& app, const ExchangeOptions& exchange) {
           fmt::format("{} is for --exchange {}, and the exchange is {}", option, kParameterServer, exchange.exchange));
 }
 
-ServerScene scene_of(const ServerChoice& choice, const ExchangeOptions& exchange, const Profile& profile) {
+ServerScene scene_of(const ServerChoice& choice) {
   ServerScene scene = choice.scene;
   scene.own_hosts = choice.hosts == "own";
-  return with_codecs(std::move(scene), profile, exchange.codec, choice.answers);
+  return scene;
 }
 
 void print_servers(const Profile& profile, const std::vector<ServerSimulation>& rows, bool json) {

@@ -17,8 +17,7 @@ struct ServerChoice {
 void add_servers(CLI::App& app, ServerChoice& choice);
 /// Throws Misuse where one of their options is given without the exchange.
 void require_servers(const CLI::App& app, const ExchangeOptions& exchange);
-/// The scene of the choice, with what codecs make of the profile's layers. Throws Misuse for unknown names.
-[[nodiscard]] ServerScene scene_of(const ServerChoice& choice, const ExchangeOptions& exchange, const Profile& profile);
+[[nodiscard]] ServerScene scene_of(const ServerChoice& choice);
 void print_servers(const Profile& profile, const std::vector<ServerSimulation>& rows, bool json);
 
 }  // namespace syncopate::tools::plan

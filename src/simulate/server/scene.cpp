@@ -41,7 +41,8 @@ std::vector<std::size_t> place_blocks(Scene& scene, const schedule::Timeline& ti
     const std::size_t bytes = block.elements.size() * sizeof(float);
     const auto size = static_cast<double>(bytes);
     loads[block.server] += bytes;
-    scene.bytes[block.server].push_back({.update = size * share_of(asked.update_bytes, timeline, block.table),
+    scene.bytes[block.server].push_back({.values = size,
+                                         .update = size * share_of(asked.update_bytes, timeline, block.table),
                                          .answer = size * share_of(asked.answer_bytes, timeline, block.table)});
     ++scene.blocks;
   }
@@ -55,7 +56,8 @@ void join_blocks(Scene& scene) {
   for (std::size_t server = 0; server < scene.servers; ++server) {
     if (scene.bytes[server].empty()) continue;
     BlockBytes& all = joined.emplace_back(1).front();
-    for (const BlockBytes& block : scene.bytes[server]) all = {all.update + block.update, all.answer + block.answer};
+    for (const BlockBytes& block : scene.bytes[server])
+      all = {all.values + block.values, all.update + block.update, all.answer + block.answer};
     hosts.push_back(scene.host_of_server[server]);
   }
   scene.blocks = scene.setup.servers = joined.size();
@@ -72,7 +74,14 @@ Scene scene_of(const schedule::Timeline& timeline, const Cluster& cluster, const
   base::require(asked.servers >= 0 && asked.servers <= static_cast<int>(production::kMostWorkers),
                 "{} servers; allowed: 1 to {}", asked.servers, production::kMostWorkers);
   base::require(asked.significance >= 0, "a significance of {}; allowed: 0 or more", asked.significance);
-  Scene scene{.no_values = {asked.significance}, .layers = timeline.layers.size()};
+  for (const CodingCost* coding : {&asked.update_coding, &asked.answer_coding})
+    base::require(coding->encode_s_per_byte >= 0 && coding->decode_s_per_byte >= 0,
+                  "codec {} encodes a byte in {} s and decodes it in {}; allowed: 0 or more", coding->codec,
+                  coding->encode_s_per_byte, coding->decode_s_per_byte);
+  Scene scene{.no_values = {asked.significance},
+              .update_coding = asked.update_coding,
+              .answer_coding = asked.answer_coding,
+              .layers = timeline.layers.size()};
   place_hosts(scene, cluster, asked);
   scene.setup = {.tables = {},
                  .workers = scene.host_of_worker.size(),

@@ -12,7 +12,7 @@ namespace syncopate::simulate::server {
 
 /// Bytes of a block's messages.
 struct BlockBytes {
-  double update = 0, answer = 0;
+  double values = 0, update = 0, answer = 0;  ///< of its weights, and on the wire
 };
 
 struct Scene {
@@ -22,6 +22,7 @@ struct Scene {
   syncopate::server::NoValues no_values{};
   std::vector<std::vector<BlockBytes>> bytes{};  ///< by server and by the index of its block
   std::vector<std::size_t> host_of_worker{}, host_of_server{};
+  CodingCost update_coding{}, answer_coding{};
   std::size_t servers = 1, hosts = 1, layers = 0, blocks = 0;
   double load_variation = 0;
 };

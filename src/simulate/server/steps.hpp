@@ -20,7 +20,8 @@ struct RunTimes {
 };
 
 /// Runs `steps` steps of every worker. WorkerTables and ServerTables decide who sends what, and when; a message takes
-/// the time of its bytes on the ports, and a server reduces one update after another. Setting up takes no time.
+/// the time of its bytes on the ports, and a process codes and reduces one block after another, in the order in which
+/// they become due; a worker's computing loses the time of its coding, unless it waits. Setting up takes no time.
 [[nodiscard]] RunTimes run_steps(const Scene& scene, const Workload& workload, const Ports::Links& links, int steps);
 
 }  // namespace syncopate::simulate::server

@@ -132,19 +132,20 @@ bool density_is_known(std::span<const Gradient> gradients, const compress::Setti
          });
 }
 
-/// The cluster's entry for the codec, whether or not its parameter is written out there.
-const CodingCost* coding_of(const Cluster& cluster, const compress::Settings& settings, const Catalogue& catalogue) {
+}  // namespace
+
+std::optional<CodingCost> coding_cost(const Cluster& cluster, const std::string& codec, const Catalogue& catalogue) {
+  const compress::Settings settings = compress::settings_of(codec, catalogue);
   for (const CodingCost& coding : cluster.codecs) {
     try {
       const compress::Settings known = compress::settings_of(coding.codec, catalogue);
-      if (known.codec == settings.codec && known.parameter == settings.parameter) return &coding;
+      if (known.codec == settings.codec && known.parameter == settings.parameter) return coding;
     } catch (const Misuse&) {  // a codec that the catalogue does not have
     }
   }
-  return nullptr;
+  if (settings.codec->name == "none") return CodingCost{.codec = codec};
+  return std::nullopt;
 }
-
-}  // namespace
 
 ExchangeLaw exchange_law(std::span<const Gradient> gradients, const SynchronizerOptions& options,
                          const Cluster& cluster) {
@@ -173,9 +174,9 @@ ExchangeLaw exchange_law(std::span<const Gradient> gradients, const Synchronizer
       if (leg.collective == Collective::allreduce) leg.collective = Collective::reduce;
   if (const auto* ending = std::get_if<sync::BroadcastsWeights>(&exchange.ending))
     law.legs.push_back({Collective::broadcast, Scope::group, ending->always ? 1.0 : 1.0 / options.broadcast_every});
-  const CodingCost* coding = coding_of(cluster, settings, options.catalogue);
-  law.coding_is_known = coding != nullptr || settings.codec->name == "none";
-  if (coding != nullptr)
+  const std::optional<CodingCost> coding = coding_cost(cluster, options.coding.codec, options.catalogue);
+  law.coding_is_known = coding.has_value();
+  if (coding)
     law.coding_s_per_byte =
         share * (coding->encode_s_per_byte + decoded * coding->decode_s_per_byte) / static_cast<double>(rounds.parts);
   law.density_is_known = density_is_known(gradients, settings);
