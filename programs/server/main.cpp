@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "arguments.hpp"
+#include "job_file.hpp"
 #include "syncopate/error.hpp"
 #include "syncopate/server.hpp"
 #include "syncopate/tooling/json.hpp"
@@ -26,7 +27,7 @@ using namespace syncopate;
 struct Words {
   ServerOptions server;
   std::function<void()> instead;  ///< what a subcommand does instead of serving
-  std::string memory = "0", tls, log_level;
+  std::string memory = "0", tls, log_level, config;
   double patience_s = 10;
   bool drain = false, json = false;
 };
@@ -110,6 +111,7 @@ void define(CLI::App& app, Words& words) {
       ->capture_default_str();
   app.add_option("--log-level", words.log_level, "error, warning, info, debug or off (also: SYNCOPATE_LOG)");
   app.add_flag("--json", words.json, "One JSON object a line on stdout; logs on stderr");
+  tools::add_job_file(app, "server", words.config);
   app.fallthrough();
   define_status(app, words);
 }

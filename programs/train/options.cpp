@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "arguments.hpp"
+#include "job_file.hpp"
 #include "model_options.hpp"
 #include "option_checks.hpp"
 #include "recipe/part.hpp"
@@ -151,8 +152,9 @@ void add_results(CLI::App& app, Options& o) {
 /// Whether ranks may give different values of an option: speed, place and output of a rank, and files and folders,
 /// which may have other names on other hosts. All ranks or none must give the latter.
 bool is_own(const std::string& option) {
-  for (const char* own : {"--threads", "--input-threads", "--cache", "--cache-folder", "--cache-disk",
-                          "--cache-decoded", "--log-level", "--json", "--report-every", "--resume", "--data"})
+  for (const char* own :
+       {"--threads", "--input-threads", "--cache", "--cache-folder", "--cache-disk", "--cache-decoded", "--log-level",
+        "--json", "--report-every", "--resume", "--data", "--config"})
     if (option == own) return true;
   return false;
 }
@@ -198,6 +200,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
   add_amounts(app, options);
   add_optimizer(app, options);
   add_results(app, options);
+  std::string config;
+  tools::add_job_file(app, "train", config);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {

@@ -1,4 +1,7 @@
 // Checkpoints where servers hold the weights: a resumed run has the bits of the uninterrupted one.
+#include <filesystem>
+#include <fstream>
+
 #include "jobs.hpp"
 
 namespace syncopate::test {
@@ -35,6 +38,32 @@ TEST_F(Served, InLockstepEveryFlowEndsInTheSameBits) {
   }
   expect_misuse(with_servers(2, 1, "--steps 1 --flow back_first"), {"--flow", "traditional, wait_free, front_first"});
   expect_misuse(train(2, "--steps 1 --flow wait_free", {}), {"--flow with --exchange allreduce", "parameter_server"});
+}
+
+TEST_F(Served, TheFileOfAJobIsThatOfAllItsPrograms) {
+  const Ended ended = syncopate({"run", "--config", EXAMPLE_JOB, "--", SYNCOPATE_PROGRAM, "train", "--config",
+                                 EXAMPLE_JOB, "--json", "--data", images, "--steps", "5", "--out", folder / "run"});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  EXPECT_EQ(rows(ended, "end").size(), 2U);
+  const auto run = nlohmann::json::parse(file_text(folder / "run/run.json"));
+  EXPECT_EQ(run.at("policy"), "wait_free");
+  EXPECT_EQ(run.at("consistency"), "ssp:3");
+  EXPECT_EQ(run.at("codec"), "topk:0.05");
+  EXPECT_EQ(run.at("steps"), 5) << "the command line takes precedence";
+  std::ofstream(file) << "[train]\nmodel = linear\nconsistncy = bsp\n";
+  expect_misuse(syncopate({"train", "--config", file, "--data", images}),
+                {file + ":3: key of [train] 'consistncy' is unknown; did you mean 'consistency'?"});
+  std::ofstream(file) << "[train]\nslow = 1\n";
+  expect_misuse(syncopate({"train", "--config", file, "--data", images}),
+                {file + ":2: --slow 1; allowed: RANK:FACTOR"});
+}
+
+TEST_F(Served, TheFileOfAJobReachesTheServersThatRunStarts) {
+  const std::string snapshots = folder / "snapshots";
+  std::ofstream(file) << "[run]\nservers = 1\n[server]\nsnapshot-every = 2\nsnapshots = \"" << snapshots << "\"\n";
+  const Ended ended = train(2, "--exchange parameter_server --steps 4", {"--config", file});
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  EXPECT_FALSE(std::filesystem::is_empty(snapshots));
 }
 
 TEST_F(Served, TheRecordNamesItsTransportPolicyAndServers) {

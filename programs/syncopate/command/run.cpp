@@ -7,6 +7,7 @@
 
 #include "arguments.hpp"
 #include "command.hpp"
+#include "job_file.hpp"
 #include "launch/launch.hpp"
 #include "launch/screen.hpp"
 #include "launch/server_options.hpp"
@@ -112,6 +113,7 @@ void define(CLI::App& app, Session& session) {
       ->check(between(1, 1024))
       ->capture_default_str();
   app.add_option("--hosts", words->hosts, "Start them by ssh: a,b:2 is one rank on a and two on b")->type_name("LIST");
+  add_job_file(app, "run", words->job.config);
   launch::add_server_options(app, words->job);
   app.add_option("--transport", words->job.transport, "SYNCOPATE_TRANSPORT for the ranks")
       ->type_name("T")

@@ -27,6 +27,7 @@ struct JobOptions {
   std::int64_t snapshot_every = 100;               ///< steps
   int replicas = 0;                                ///< of each server, on the next one; then a killed one is replaced
   bool own_servers = false;                        ///< they run `program` too
+  std::string config;                              ///< the job's file, for `server_program` too; empty: none
   std::string server_program;                      ///< its path, if there are any and they do not
   job::SuperviseOptions supervise;
 };

@@ -51,6 +51,8 @@ std::vector<std::string> Servers::addresses(int server) const {
 std::vector<std::string> Servers::arguments(int server) const {
   std::vector<std::string> arguments{options_.server_program, "--index", fmt::format("{}", server), "--drain"};
   for (const std::string& address : addresses(server)) arguments.insert(arguments.end(), {"--address", address});
+  if (!options_.config.empty())
+    arguments.insert(arguments.end(), {"--config", std::filesystem::absolute(options_.config).string()});
   if (options_.replicas > 0) arguments.insert(arguments.end(), {"--replicas", "1"});
   if (!options_.snapshots.empty())
     arguments.insert(arguments.end(), {"--snapshots", std::filesystem::absolute(options_.snapshots).string(),

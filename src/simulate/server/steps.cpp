@@ -32,7 +32,7 @@ struct Worker {
   Work work{};
 };
 
-/// What codes and reduces in a process: one block after another.
+/// The core that codes and reduces in a process: one block after another.
 class Core final {
  public:
   /// Returns the time at which work of `seconds` ends that is due now.
