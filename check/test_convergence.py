@@ -3,8 +3,13 @@
 
 import importlib.machinery
 import importlib.util
+import json
+import os
+import subprocess
 import sys
+import tempfile
 import unittest
+from pathlib import Path
 
 from base.tree import ROOT
 
@@ -26,10 +31,17 @@ def measured(codec, rate, seconds):
     return {"model": "mlp", "codec": codec, "rate": rate, "options": f"{SETUP} --codec {codec}", "step_seconds": {"median": seconds}}
 
 
-def cells(runs, steps=()):
+def cells(runs, steps=(), model="mlp"):
     """The cells of each line of the table, by codec."""
-    lines = [line for line in convergence.Table("mlp", SETUP, runs, steps).text().splitlines() if line.startswith("| `")]
+    lines = [line for line in convergence.Table(model, SETUP, runs, steps).text().splitlines() if line.startswith("| `")]
     return {line.split("`")[1]: [cell.strip() for cell in line.split("|")[2:-1]] for line in lines}
+
+
+def counted(*command, **variables):
+    """What convergence.COUNTING makes of a command's output, and its exit status."""
+    environment = {name: value for name, value in os.environ.items() if name != "SYNCOPATE_INTERFACE"}
+    done = subprocess.run([*convergence.COUNTING, *command], capture_output=True, text=True, check=False, env=environment | variables)
+    return done.stdout.splitlines(), done.returncode
 
 
 class Convergence(unittest.TestCase):
@@ -93,6 +105,49 @@ class Convergence(unittest.TestCase):
         captions = [line for table in convergence.tables() for line in table.text().splitlines() if line.startswith("**")]
         self.assertEqual([caption.split("`")[0] for caption in captions],
                          [f"**lenet**, {setup.steps} steps: ", f"**lenet on 8 ranks**, {setup.steps} steps: "])
+
+    def test_rows_of_a_rank_get_what_its_host_has_sent(self):
+        script = """echo '{"step": 1}'; echo 'text {1}'; exit 3"""
+        (row, text), status = counted("sh", "-c", script, SYNCOPATE_INTERFACE="lo")
+        received_and_sent = next(line.split(":")[1].split() for line in Path("/proc/net/dev").read_text().splitlines() if "lo:" in line)
+        self.assertEqual((json.loads(row)["step"], text, status), (1, "text {1}", 3))
+        self.assertLessEqual(json.loads(row)["port_bytes"], int(received_and_sent[8]))
+        self.assertEqual(counted("sh", "-c", script), (['{"step": 1}', "text {1}"], 3))  # not on an emulated host
+
+    def test_bytes_of_a_port_are_of_the_steps_after_the_first_row(self):
+        row = lambda step, sent: {"event": "step", "step": step, "port_bytes": sent}
+        self.assertEqual(convergence.port_bytes_per_step([{"event": "begin"}, row(10, 5000), row(20, 6000), row(30, 6100)]), 55)
+        with self.assertRaisesRegex(SystemExit, "not on emulated hosts"):
+            convergence.port_bytes_per_step([row(10, 5000), {"event": "step", "step": 20}])
+
+    def test_hosts_are_compared_by_what_their_ports_send_and_with_flat_topk(self):
+        of = lambda codec, seed, final, port, **more: run(codec, seed, final, port_bytes_per_step=port, **more)
+        flat, inner = (convergence.recipe("mlp_2x2", name).removeprefix("--codec ") for name in ("topk", "mstopk_hierarchical"))
+        runs = [of("none", 1, 0.90, 102400, top_5=0.999), of("none", 2, 0.90, 102400, top_5=0.997), of(flat, 1, 0.88, 5120),
+                of(flat, 2, 0.89, 5120), of(inner, 1, 0.89, 2048), of(inner, 2, 0.90, 2048)]
+        found = cells(runs, model="mlp_2x2")
+        self.assertEqual(found["none"][2:9], ["–", "–", "99.80", "+1.50 ± 6.35", "100.0", "1.0", "20.00"])
+        self.assertEqual(found[flat][4:9], ["–", "–", "5.0", "20.0", "1.00"])
+        self.assertEqual(found[inner][2:9], ["-0.50 ± 6.35", "open", "–", "+1.00 ± 0.00", "2.0", "50.0", "0.40"])
+        self.assertEqual(cells(runs[:2], model="mlp_2x2")["none"][5:9], ["–", "100.0", "1.0", "–"])  # no flat topk yet
+        caption = convergence.Table("mlp_2x2", SETUP, runs, ()).text().splitlines()[1]
+        self.assertIn("**mlp on 2 hosts of 2 ranks**, 40 steps: `syncopate run -n 4 --lab none --ranks-per-host 2 -- ", caption)
+
+    def test_a_model_has_its_own_contenders(self):
+        self.assertEqual(convergence.contenders_of("resnet20"), convergence.CODECS)
+        self.assertEqual(list(convergence.contenders_of("lenet_2x2")), ["none", "topk", "mstopk_hierarchical"])
+        self.assertIn("ddp", convergence.contenders_of("lenet"))
+        for codec in convergence.contenders_of("transformer_adamw"):  # AdamW has its own momentum, and its rate is no codec's
+            options = convergence.options_of("transformer_adamw", codec)
+            self.assertEqual(("--feedback momentum" in options, options.count("--lr "), "--lr 0.002" in options), (False, 1, True))
+
+    def test_a_text_is_put_between_its_own_marks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder) / "page.md"
+            page.write_text("1<a>old<end>2<b>old<end>3")
+            convergence.put(page, "<a>", "<end>", "new")
+            convergence.put(page, "<b>", "<end>", "newer")
+            self.assertEqual(page.read_text(), "1<a>new<end>2<b>newer<end>3")
 
     def test_a_recipe_has_the_batch_and_the_algorithm_itself(self):
         options = convergence.options_of("mlp_8", "epochs_1_mask")
