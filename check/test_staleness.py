@@ -59,8 +59,16 @@ class Staleness(unittest.TestCase):
         missed = [*of[:2], run("full", 1, 0.7)]
         self.assertEqual(cells(staleness.systems_table("mlp", "200mbit", missed, []))["full"][-2:], ["0 of 1 seeds", "0 of 1 seeds"])
 
+    def test_parts_are_compared_with_neither_by_quarters_of_the_steps(self):
+        rows = [run(part, seed, final + 0.01 * seed, pulled_bytes_per_step=4096, staleness={"mean": stale, "max": seed})
+                for part, final, stale in (("neither", 0.80, 0), ("both", 0.82, 3.5)) for seed in (1, 2)]
+        found = cells(staleness.parts_table("lenet", rows))
+        self.assertEqual(found["neither"][:6], ["2", "78.50", "79.50", "80.50", "81.50 (81.00 to 82.00)", "–"])
+        self.assertEqual(found["both"][5:], ["+2.00 ± 0.00", "3.5", "2", "2", "4"])
+        self.assertEqual(staleness.parts_table("lenet", rows[2:]), "")
+
     def test_every_study_names_its_rule_and_no_rate_twice(self):
-        for study in (staleness.MODELS_OF_CONSISTENCY, staleness.SYSTEMS):
+        for study in (staleness.MODELS_OF_CONSISTENCY, staleness.PARTS, staleness.SYSTEMS):
             for model in staleness.MODELS:
                 for contender in study.contenders:
                     options = study.options(model, contender, "").split()
