@@ -38,7 +38,7 @@ def cells(runs, steps=(), model="mlp"):
 
 
 def counted(*command, **variables):
-    """What convergence.COUNTING makes of a command's output, and its exit status."""
+    """The output of a command that convergence.COUNTING starts, and its exit status."""
     environment = {name: value for name, value in os.environ.items() if name != "SYNCOPATE_INTERFACE"}
     done = subprocess.run([*convergence.COUNTING, *command], capture_output=True, text=True, check=False, env=environment | variables)
     return done.stdout.splitlines(), done.returncode
@@ -137,7 +137,7 @@ class Convergence(unittest.TestCase):
         self.assertEqual(convergence.contenders_of("resnet20"), convergence.CODECS)
         self.assertEqual(list(convergence.contenders_of("lenet_2x2")), ["none", "topk", "mstopk_hierarchical"])
         self.assertIn("ddp", convergence.contenders_of("lenet"))
-        for codec in convergence.contenders_of("transformer_adamw"):  # AdamW has its own momentum, and its rate is no codec's
+        for codec in convergence.contenders_of("transformer_adamw"):  # AdamW has its own momentum, and no codec has another rate
             options = convergence.options_of("transformer_adamw", codec)
             self.assertEqual(("--feedback momentum" in options, options.count("--lr "), "--lr 0.002" in options), (False, 1, True))
 
