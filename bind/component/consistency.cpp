@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "component/lent.hpp"
 #include "signals.hpp"
 #include "syncopate/catalogue.hpp"
 
@@ -30,9 +31,20 @@ constexpr const char* kDoc =
     "(ClockView). A worker calls it.\n"
     "- last_step(server), if it is there: the last step that the asking worker may compute, if that is beyond the "
     "staleness (ServerView). Servers call it, on their threads.\n"
+    "- part(clocks, weights, update, sent), if it is there: copies the elements of `update`, the accumulated one, that "
+    "travel early to `sent`, which is 0; they are flat arrays of float32, of the library. The others stay.\n"
+    "- sends_unasked(server), if it is there: whether a server sends the worker its new weights without a request.\n"
+    "- sees_clocks, if it is there: True: ClockView.clocks has the clocks of all workers.\n"
     "parameters: the numbers after the colon of its name, by default those of the Parameters; they are floats.\n\n"
     "Raises Misuse for a name that is not made of a-z, 0-9 and _. An exception of a worker's function is raised by the "
     "worker's call; on a server it ends the job: Server.wait_for_end raises it, and the workers get RemoteFailure.";
+
+/// server::ClockView, copied for Python.
+struct ClockState {
+  explicit ClockState(const ClockView& of) : view(of), clocks(of.clocks.begin(), of.clocks.end()) {}
+  ClockView view;
+  std::vector<Clock> clocks;
+};
 
 /// server::ServerView, copied for Python.
 struct ServerState {
@@ -41,6 +53,20 @@ struct ServerState {
   std::size_t worker = 0, table = 0;
   Clock least = 0;
 };
+
+ServerState state_of(const server::ServerView& view) {
+  return {.clocks = {view.clocks.begin(), view.clocks.end()},
+          .paces = {view.paces.begin(), view.paces.end()},
+          .worker = view.worker,
+          .table = view.table,
+          .least = view.least};
+}
+
+bool is_true(const nb::object& value) {
+  const int yes = PyObject_IsTrue(value.ptr());
+  if (yes < 0) nb::raise_python_error();
+  return yes == 1;
+}
 
 const PythonConsistency& own(const void* self) { return *static_cast<const PythonConsistency*>(self); }
 
@@ -61,35 +87,50 @@ Rule rule(const void* self, std::span<const double> numbers) {
     Rule rule{.staleness = staleness_of(model, made)};
     if (nb::hasattr(made, "travels_early"))
       rule.travels_early = [&model, hook = held<nb::object>(made.attr("travels_early"))](const ClockView& clocks) {
-        return with_gil(model.who(), [&] {
-          const int yes = PyObject_IsTrue((*hook)(clocks).ptr());
-          if (yes < 0) nb::raise_python_error();
-          return yes == 1;
-        });
+        return with_gil(model.who(), [&] { return is_true((*hook)(ClockState(clocks))); });
       };
     if (nb::hasattr(made, "last_step"))
       rule.last_step = [&model, hook = held<nb::object>(made.attr("last_step"))](const server::ServerView& view) {
-        return with_gil(model.who(), [&] {
-          ServerState state{.clocks = {view.clocks.begin(), view.clocks.end()},
-                            .paces = {view.paces.begin(), view.paces.end()},
-                            .worker = view.worker,
-                            .table = view.table,
-                            .least = view.least};
-          return value_of<Clock>(model, "last_step", (*hook)(std::move(state)), "a whole number");
+        return with_gil(model.who(),
+                        [&] { return value_of<Clock>(model, "last_step", (*hook)(state_of(view)), "a whole number"); });
+      };
+    if (nb::hasattr(made, "sends_unasked"))
+      rule.sends_unasked = [&model,
+                            hook = held<nb::object>(made.attr("sends_unasked"))](const server::ServerView& view) {
+        return with_gil(model.who(), [&] { return is_true((*hook)(state_of(view))); });
+      };
+    if (nb::hasattr(made, "part"))
+      rule.part = [&model, hook = held<nb::object>(made.attr("part"))](
+                      const ClockView& clocks, std::span<const float> weights, std::span<const float> update,
+                      std::span<float> sent) {
+        with_gil(model.who(), [&] {
+          const Lent lent;
+          (*hook)(ClockState(clocks), lent.over(weights), lent.over(update), lent.over(sent));
+          lent.require_returned(model, "part");
         });
       };
+    rule.sees_clocks = nb::hasattr(made, "sees_clocks") && is_true(made.attr("sees_clocks"));
     return rule;
   });
 }
 
 void bind_views(nb::module_& module) {
-  nb::class_<ClockView>(module, "ClockView",
-                        "A worker's copy of one shard, when the worker decides whether to send. A clock counts steps.")
-      .def_ro("own", &ClockView::own, "The worker's clock: the steps that it has ended.")
-      .def_ro("fetched", &ClockView::fetched, "Steps of all workers that its copy contains.")
-      .def_ro("sent", &ClockView::sent, "Its own steps whose updates the server has.")
-      .def_ro("wanted", &ClockView::wanted, "Another worker waits for all updates of the first `wanted` steps.")
-      .def_ro("significance", &ClockView::significance, "Size of the accumulated update over the size of the weights.");
+  const auto field = [](Clock ClockView::*member) {
+    return [member](const ClockState& self) { return self.view.*member; };
+  };
+  nb::class_<ClockState>(module, "ClockView",
+                         "A worker's copy of one shard, when the worker decides whether to send. A clock counts steps.")
+      .def_prop_ro("own", field(&ClockView::own), "The worker's clock: the steps that it has ended.")
+      .def_prop_ro("fetched", field(&ClockView::fetched), "Steps of all workers that its copy contains.")
+      .def_prop_ro("sent", field(&ClockView::sent), "Its own steps whose whole updates the server has.")
+      .def_prop_ro("wanted", field(&ClockView::wanted),
+                   "Another worker waits for all updates of the first `wanted` steps.")
+      .def_prop_ro(
+          "significance", [](const ClockState& self) { return self.view.significance; },
+          "Size of the accumulated update over the size of the weights.")
+      .def_ro(
+          "clocks", &ClockState::clocks,
+          "With sees_clocks: the clocks of all workers when the server sent the worker's copy; [] if none is known.");
   nb::class_<Pace>(module, "Pace", "The pace of a worker's updates of one shard, by its server's clock.")
       .def_ro("pushed_s", &Pace::pushed_s, "When the last update came, since an arbitrary time.")
       .def_ro("step_s", &Pace::step_s, "Seconds per step; 0: not measured.");

@@ -31,6 +31,7 @@ constexpr const char* kDoc =
     "- apply(block, combined, rate, kept, weights): a server changes the weights. kept: as many floats per element as "
     "the object's attribute `kept`, 0 at first, for the next call.\n"
     "- answer(block, weights, shown): a server makes what workers get instead of the weights.\n"
+    "- adopt(block, arrived, weights): a worker changes its weights by those that have arrived.\n"
     "- load(memory, values) and store(values, memory): a worker reads and writes the object that `create_table` or "
     "`update` got, which may be any with a `shape`, for example a tensor on a device.\n"
     "parameters: the numbers after the colon of its name, by default those of the Parameters; they are floats.\n\n"
@@ -74,6 +75,7 @@ Storages storages(const void* self, std::span<const double> numbers) {
     set(own.combine, "combine");
     set(own.apply, "apply");
     set(own.answer, "answer");
+    set(own.adopt, "adopt");
     set(own.load, "load");
     set(own.store, "store");
     if (nb::hasattr(made, "kept"))

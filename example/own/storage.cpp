@@ -1,6 +1,6 @@
 // Your own storages: what a worker and a server keep, and how updates and weights enter it. One for each place:
 //
-//   worker: gradient -> clipped -> codec -> ... -> server: trimmed -> heavy -> rounded -> ... -> worker: doubles
+//   worker: gradient -> clipped -> ... -> server: trimmed -> heavy -> rounded -> ... -> worker: smooth -> doubles
 #include "syncopate/storage.hpp"
 
 #include <algorithm>
@@ -15,14 +15,14 @@ using namespace syncopate::server;
 using Values = std::span<const float>;
 using Result = std::span<float>;
 
-/// Gradient storage: a step adds at most 10 to what a worker sends, in either direction.
+/// Transmit buffer: a step adds at most 10 to what a worker sends, in either direction.
 Storages clipped(std::span<const double> /*numbers*/) {
   return {.accumulate = [](const BlockView&, Values update, Result accumulated) {
     for (std::size_t i = 0; i < update.size(); ++i) accumulated[i] += std::clamp(update[i], -10.0F, 10.0F);
   }};
 }
 
-/// Apply storage: the mean of the workers' updates without the smallest and the largest one.
+/// Server storage: the mean of the workers' updates without the smallest and the largest one.
 Storages trimmed(std::span<const double> /*numbers*/) {
   return {.combine = [](const BlockView&, std::span<const Values> updates, Result combined) {
     for (std::size_t i = 0; i < combined.size(); ++i) {
@@ -56,7 +56,15 @@ Storages rounded(std::span<const double> /*numbers*/) {
   }};
 }
 
-/// Worker storage: the program's weights and gradients are doubles. A device's memory is copied from and to here.
+/// Apply buffer: a worker goes half the way from its weights to those that arrive.
+Storages smooth(std::span<const double> /*numbers*/) {
+  return {.adopt = [](const BlockView&, Values arrived, Result weights) {
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = (weights[i] + arrived[i]) / 2;
+  }};
+}
+
+/// Gradient and worker storage: the program's gradients and weights are doubles. A device's memory is copied from and
+/// to here.
 Storages doubles(std::span<const double> /*numbers*/) {
   return {
       .load = [](const Buffer& memory,
@@ -68,7 +76,8 @@ Storages doubles(std::span<const double> /*numbers*/) {
 constexpr Storage kOwn[] = {{.name = "clipped", .storages = clipped},
                             {.name = "trimmed", .storages = trimmed},
                             {.name = "heavy", .storages = heavy},
-                            {.name = "rounded", .storages = rounded}};
+                            {.name = "rounded", .storages = rounded},
+                            {.name = "smooth", .storages = smooth}};
 constexpr Storage kDoubles = {.name = "doubles", .storages = doubles};
 
 int main() {

@@ -6,40 +6,40 @@ import syncopate.testing
 
 
 class Clipped:
-    """Gradient storage: a step adds at most 10 to what a worker sends, in either direction."""
+    """Transmit buffer: a step adds at most 10 to what a worker sends, in either direction."""
 
     def accumulate(self, block, update, accumulated):
         accumulated += numpy.clip(update, -10, 10)
 
 
 class Middle:
-    """Apply storage: the median of the workers' updates."""
+    """Server storage: the median of the workers' updates."""
 
     def combine(self, block, updates, combined):
         combined[:] = numpy.median(updates, axis=0)
 
 
 class Heavy:
-    """Server storage: a server keeps a velocity, and workers get weights that are rounded to 1/1024."""
+    """Server storage: a server keeps a velocity for each weight."""
 
-    kept = 1  # float per element
+    kept = 1
 
     def apply(self, block, combined, rate, kept, weights):
         kept[:] = 0.5 * kept + combined
         weights -= numpy.float32(rate) * kept
 
-    def answer(self, block, weights, shown):
-        shown[:] = numpy.round(weights * 1024) / 1024
-
 
 class Doubles:
-    """Worker storage: the program's memory is an array of doubles; a tensor on a device is copied in the same way."""
+    """Gradient, worker storage and apply buffer: the program has doubles (or a tensor on a device), and smooths its weights."""
 
     def load(self, memory, values):
         values[:] = memory
 
     def store(self, values, memory):
         memory[:] = values
+
+    def adopt(self, block, arrived, weights):
+        weights += 0.5 * (arrived - weights)
 
 
 STORAGES = [syncopate.Storage(kind.__name__.lower(), kind) for kind in (Clipped, Middle, Heavy, Doubles)]

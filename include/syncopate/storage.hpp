@@ -18,23 +18,22 @@ struct BlockView {
   Range elements{};       ///< of the table
 };
 
-/// The storages of the thesis, section 4.3.1, with the functions by which values enter and leave them. An empty
-/// function leaves what the library does. (Its fifth, the transmit buffer, is a codec: `Catalogue::with(const
-/// Codec&)`.)
+/// The five storages of the thesis (section 4.1), with the functions by which values enter and leave them. An empty
+/// function leaves what the library does. Packets are made and read by codecs: `Catalogue::with(const Codec&)`.
 ///
-///   worker: gradient -> `accumulate` -> codec -> ... -> server: `combine` -> `apply` -> `answer` -> ... -> worker:
-///   `store`
+///   worker: load (gradient) -> accumulate -> codec -> ... -> server: combine -> apply -> answer -> codec -> ...
+///     -> worker: adopt -> store
 ///
 /// All values are f32. A function writes all of its result, the last argument, and no other memory. It is called by one
 /// thread at a time for a block, on servers under the block's lock. Laws: equal arguments give equal bits, on every
 /// process, and nothing is remembered between calls except `kept`: a replica repeats the calls of its server, and a
 /// restarted server continues from a snapshot. An exception ends the job.
 struct Storages {
-  /// Gradient storage: adds one step's update to the updates that this worker has not sent, which are 0 after they were
+  /// Transmit buffer: adds one step's update to the updates that this worker has not sent, which are 0 after they were
   /// sent. In lockstep an update is a gradient; otherwise it is a change of the weights, which the worker already has,
   /// divided by the number of workers. Empty: they add up.
   std::function<void(const BlockView&, std::span<const float> update, std::span<float> accumulated)> accumulate{};
-  /// Apply storage: combines the decoded updates of one step, in the order of the workers that sent one. Without
+  /// Server storage: combines the decoded updates of one step, in the order of the workers that sent one. Without
   /// lockstep: of one update, when it comes. Empty: their average, in lockstep; otherwise the update itself.
   std::function<void(const BlockView&, std::span<const std::span<const float>> updates, std::span<float> combined)>
       combine{};
@@ -50,8 +49,11 @@ struct Storages {
   /// Server storage: what workers get instead of the weights. `TableWorker::finish` and `gather` return the weights
   /// themselves. Empty: the weights.
   std::function<void(const BlockView&, std::span<const float> weights, std::span<float> shown)> answer{};
-  /// Worker storage: reads elements of the program's memory, which `create_table` got: its weights, and the gradients
-  /// of `update`. Called on the program's thread. Empty: memory of the processor, of f32, f16 or bf16.
+  /// Apply buffer: changes the weights that a worker computes with by those that have arrived, to which its own updates
+  /// that the server lacked are added. Not called for the first weights, and for those of `finish`. Empty: a copy.
+  std::function<void(const BlockView&, std::span<const float> arrived, std::span<float> weights)> adopt{};
+  /// Gradient and worker storage: reads elements of the program's memory, which `create_table` got: its weights, and
+  /// the gradients of `update`. Called on the program's thread. Empty: memory of the processor, of f32, f16 or bf16.
   std::function<void(const Buffer& memory, std::span<float> values)> load{};
   /// Worker storage: writes weights, and zeros to gradients. Given together with `load`.
   std::function<void(std::span<const float> values, const Buffer& memory)> store{};

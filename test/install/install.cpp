@@ -73,6 +73,7 @@ TEST(Install, AnotherProjectFindsLinksAndRunsThePackage) {
     // Which updates a quorum leaves out depends on timing; the program fails beyond 0.2.
     expect_output(folder / "build/example_own_consistency", "server 1 keeps 220 bytes\n");
     expect_output(folder / "build/example_own_storage", "server 1 keeps 220 bytes\n");
+    expect_output(folder / "build/example_own_call_sites", "server 1 keeps 220 bytes\n");
     expect_output((folder / "prefix/bin/syncopate") + " run -n 3 --servers 2 --own-servers -- " +
                       (folder / "build/example_own_placement"),
                   "worker 2 of 3: weights 1.0\n");

@@ -12,7 +12,7 @@
 namespace syncopate::laws {
 namespace {
 
-using server::blocks_of, server::Clock, server::consistencies;
+using server::blocks_of, server::Clock, server::ClockView, server::consistencies;
 
 /// Every worker ends all steps and has every update once.
 History played(const HistoryOptions& options) {

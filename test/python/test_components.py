@@ -51,6 +51,28 @@ class Lazy:
         return clocks.significance > 1e6
 
 
+class Significant:
+    """The elements that reach a tenth travel early; workers of which one is three steps behind send all early."""
+
+    staleness = 4
+    sees_clocks = True
+
+    def __init__(self):
+        self.views, self.asked = [], 0
+
+    def travels_early(self, clocks):
+        self.views.append(clocks)
+        return True
+
+    def part(self, clocks, weights, update, sent):
+        assert weights.size == update.size == sent.size and not update.flags.writeable
+        numpy.copyto(sent, update, where=numpy.abs(update) >= 0.01)
+
+    def sends_unasked(self, server):
+        self.asked += 1
+        return server.least >= 0 and len(server.clocks) == 2
+
+
 class Clipped:
     def accumulate(self, block, update, accumulated):
         assert block.table in (0, 1) and block.end - block.begin == update.size == accumulated.size
@@ -78,6 +100,11 @@ class Heavy:
 class Rounded:
     def answer(self, block, weights, shown):
         shown[:] = numpy.round(weights * 4) / 4
+
+
+class Half:
+    def adopt(self, block, arrived, weights):
+        weights[:] = (weights + arrived) / 2
 
 
 class Memory:
@@ -139,7 +166,8 @@ def thirds_alone(packet, elements, _):
 NUMBERS = [syncopate.Parameter("workers", 2, most=100, whole=True), syncopate.Parameter("steps", 5, most=100, whole=True)]
 HALVES = syncopate.Placement("halves", halves)
 QUORUM = syncopate.Consistency("quorum", Quorum, parameters=NUMBERS)
-CLIPPED, LAST, ROUNDED, AWAY = (syncopate.Storage(kind.__name__.lower(), kind) for kind in (Clipped, Last, Rounded, Away))
+CLIPPED, LAST, ROUNDED, HALF, AWAY = (syncopate.Storage(kind.__name__.lower(), kind)
+                                      for kind in (Clipped, Last, Rounded, Half, Away))
 HEAVY = syncopate.Storage("heavy", Heavy, parameters=[syncopate.Parameter("momentum", 0.5, most=1)])
 SIGN = syncopate.Rule("sign", sign, state=["mean"], hyperparameters={"momentum": 0.5})
 THIRDS = syncopate.Codec("thirds", thirds, feedback="maskable", decode=thirds_alone)
@@ -201,11 +229,23 @@ def test_a_consistency_model_decides_on_servers_with_all_clocks_and_on_workers()
     assert asked and all(own > sent for own, sent, _ in asked) and any(significant for *_, significant in asked)
 
 
+def test_a_consistency_model_sends_parts_sees_clocks_and_lets_servers_send():
+    made = []
+    model = syncopate.Consistency("significant", lambda: made.append(Significant()) or made[-1])
+    weights = weights_of(served(2, [model], consistency=model, steps=30)[0])
+    assert weights.mean() == pytest.approx(0.5, abs=0.1)
+    views = [view for each in made for view in each.views]
+    assert {len(view.clocks) for view in views} <= {0, 2} and any(view.clocks for view in views)
+    assert all(view.sent <= view.own for view in views) and any(each.asked for each in made)
+    assert syncopate.testing.check_consistency(model, bound=4, histories=5, steps=20) is None
+
+
 def test_a_storage_accumulates_combines_applies_and_answers():
     assert weights_of(served(2, [CLIPPED], storage=CLIPPED, steps=1)[0]).mean() == pytest.approx(0.1 * 0.25 / 2, rel=1e-5)
     assert weights_of(served(2, [LAST], storage=LAST, steps=1)[0]).mean() == pytest.approx(0.1, rel=1e-5)
     with_rule = weights_of(served(2, optimizer="momentum", hyperparameters={"momentum": 0.25, "weight_decay": 0.0})[0])
     assert numpy.allclose(weights_of(served(2, [HEAVY], storage="heavy:0.25", catalogue=[HEAVY])[0]), with_rule, rtol=1e-5)
+    assert weights_of(served(2, [HALF], storage=HALF, steps=3)[0]).mean() == pytest.approx(0.141375, rel=1e-3)
     one, other = (weights_of(served(2, on_servers, steps=2, **options)[0]).mean()
                   for on_servers, options in (([ROUNDED], {"storage": ROUNDED}), ((), {})))
     # The second gradient is of rounded weights.
@@ -254,7 +294,7 @@ def test_what_a_storage_raises_or_keeps_is_raised():
 
 
 def test_the_laws_of_a_storage_are_checked():
-    for storage in (CLIPPED, LAST, ROUNDED, HEAVY):
+    for storage in (CLIPPED, LAST, ROUNDED, HALF, HEAVY):
         assert syncopate.testing.check_storage(storage, cases=4) is None
     assert syncopate.testing.check_storage(AWAY, cases=4, memory=lambda elements: Memory(numpy.zeros(elements))) is None
 

@@ -44,8 +44,13 @@ def test_a_consistency_model_in_python_lets_the_fastest_worker_go_on():
     ends = run("own_consistency.py", 2, "--servers", "2", "--own-servers")
     assert len(ends) == 2 and all("weights 0.5," in end for end in ends.values()), ends
     assert all(int(re.search(r"at most (\d) steps stale", end)[1]) <= 4 for end in ends.values())
-    own = [EXAMPLES / f"own_{name}.py" for name in ("placement", "consistency", "storage")]
+    own = [EXAMPLES / f"own_{name}.py" for name in ("placement", "consistency", "call_sites", "storage")]
     assert all(len(path.read_text(encoding="utf-8").splitlines()) <= 60 for path in own)
+
+
+def test_models_in_python_decide_about_parts_clocks_and_unasked_weights():
+    ends = run("own_call_sites.py", 2, "--servers", "2", "--own-servers")
+    assert ends == {str(worker): f"worker {worker} of 2: weights 0.5" for worker in range(2)}
 
 
 def test_storages_in_python_keep_weights_as_the_program_has_them():

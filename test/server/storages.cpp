@@ -208,6 +208,33 @@ TEST(Storages, AnswerWithOtherWeightsButEndWithTheServers) {
   }
 }
 
+TEST(Storages, AdoptWhatArrivesAndEndWithTheServers) {
+  const Own half([](std::span<const double>) {
+    return Storages{.adopt = [](const BlockView&, std::span<const float> arrived, std::span<float> weights) {
+      for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = (weights[i] + arrived[i]) / 2;
+    }};
+  });
+  for (const char* consistency : {"bsp", "ssp:1"})
+    for (const char* answers : {"none", "fp16"}) {
+      server::Setup setup = setup_of(half, consistency);
+      setup.answers = answers;
+      const Values exact = weights_after(plain(setup_of(half, consistency)), 5);
+      expect_near(weights_after(setup, 5), exact);  // gradients do not depend on the weights
+    }
+  std::vector<Values> memory{Values(kElements, 1), Values(kElements, 9), Values(kElements, 5)};
+  laws::ImmediateJob job(setup_of(half, "bsp"),
+                         [&](std::size_t worker, std::size_t) { return std::span(memory[worker]); });
+  ImmediateJob exact(plain(setup_of(half, "bsp")), {Values(kElements, 1)});
+  Values expected(kElements, 1);
+  EXPECT_EQ(memory, std::vector<Values>(3, expected)) << "the first weights are those of worker 0";
+  for (int step = 0; step < 4; ++step) {
+    EXPECT_TRUE(job.step(kRate, drawn));
+    exact.step(kRate, drawn);
+    for (std::size_t i = 0; i < kElements; ++i) expected[i] = (expected[i] + exact.weights(0, 0)[i]) / 2;
+    EXPECT_EQ(memory, std::vector<Values>(3, expected)) << step;
+  }
+}
+
 /// Tables of 16 bits: the memory of one job's workers.
 Values weights_in_halves(DType dtype, const std::string& consistency, std::span<const float> first) {
   Setup setup{

@@ -66,7 +66,7 @@ void ServerBlock::require_length(base::ConstBytes values) const {
     throw Corrupt(fmt::format("{} bytes for a block of {} elements", values.size(), weights_.size()));
 }
 
-/// Into `scratch_`.
+/// The decoded update is added to `scratch_`.
 void ServerBlock::begin_decoding() {
   if (rules_.in_lockstep() || rules_.storages.combine || rules_.storages.apply)
     std::ranges::fill(scratch_, 0.0F);

@@ -40,7 +40,7 @@ class ServerBlock final {
   [[nodiscard]] Weights push_weights(std::size_t worker);
   /// The worker has them.
   void see(std::size_t worker) noexcept { workers_[worker].may_be_sent = true; }
-  /// Of all workers, for Rule::sees_clocks.
+  /// The clocks of all workers, for Rule::sees_clocks.
   [[nodiscard]] std::vector<Clock> clocks() const;
 
   /// The worker's clock no longer counts. Its updates stay.

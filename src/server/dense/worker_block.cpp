@@ -36,7 +36,7 @@ WorkerBlock::WorkerBlock(const JobRules& rules, const Block& block, std::span<fl
     : rules_(rules), block_(block), weights_(weights), worker_(worker) {
   for (auto* memory : {&update_, &travelling_}) *memory = std::make_shared<std::vector<float>>(weights.size());
   if (block.answers_are_coded) follower_ = compress::coder_of(rules.answers, true);
-  if (follower_ && !rules.in_lockstep()) followed_.resize(weights.size());
+  if ((follower_ && !rules.in_lockstep()) || rules.storages.adopt) followed_.resize(weights.size());
   if (!block.is_coded) return;
   coder_ = compress::coder_of(rules.codec, true);
   const compress::Tensor tensor{.values = Buffer(std::span(*update_)), .rows = weights.size()};
@@ -194,7 +194,7 @@ void WorkerBlock::receive(Weights answer) {
   version_ = answer.version;
   arrived_ = std::move(answer);
   has_weights_ = true;
-  is_exact_ = terms.version == kExact || (!follower_ && !rules_.storages.answer);
+  is_exact_ = terms.version == kExact || (!follower_ && !rules_.storages.answer && !rules_.storages.adopt);
   if (rules_.in_lockstep()) adopt_arrived();
 }
 
@@ -253,11 +253,26 @@ void WorkerBlock::adopt_arrived() {
   has_changed_ = true;
   follow(*arrived_);
   arrived_.reset();
-  if (rules_.in_lockstep()) return;
+  if (rules_.storages.adopt) return adopt_by_storage();
   if (!followed_.empty()) std::ranges::copy(followed_, weights_.begin());
+  if (!rules_.in_lockstep()) add_own_to(weights_);
+}
+
+/// The first weights and the last ones are taken as they are.
+void WorkerBlock::adopt_by_storage() {
+  std::vector<float> arrived = followed_;
+  if (!rules_.in_lockstep()) add_own_to(arrived);
+  if (is_exact_ || !std::exchange(has_adopted_, true))
+    std::ranges::copy(arrived, weights_.begin());
+  else
+    rules_.storages.adopt({block_.table, block_.elements}, arrived, weights_);
+}
+
+/// The updates that the server had not received when it answered.
+void WorkerBlock::add_own_to(std::span<float> weights) const {
   const auto* const push = request_ ? std::get_if<Push>(&*request_) : nullptr;
-  if (push != nullptr && !push->update.bytes.empty()) add_to(weights_, *travelling_);
-  if (has_update_) add_to(weights_, *update_);
+  if (push != nullptr && !push->update.bytes.empty()) add_to(weights, *travelling_);
+  if (has_update_) add_to(weights, *update_);
 }
 
 bool WorkerBlock::settle() {

@@ -88,6 +88,8 @@ class WorkerBlock final {
   void follow_packets(const Weights& answer, std::span<float> known) const;
   void take_part_of(const Weights& answer);
   void adopt_arrived();
+  void adopt_by_storage();
+  void add_own_to(std::span<float> weights) const;
 
   const JobRules& rules_;
   const Block block_;
@@ -100,6 +102,7 @@ class WorkerBlock final {
   Clock ended_ = 0;            ///< the clock after the last step that it made itself
   double rate_ = 0;
   bool has_weights_ = false;
+  bool has_adopted_ = false;                        ///< Storages::adopt has weights to change
   bool is_exact_ = false;                           ///< the last answer held the server's own weights
   bool has_update_ = false;                         ///< `update_` holds an update
   std::shared_ptr<std::vector<float>> update_;      ///< accumulated since the last push

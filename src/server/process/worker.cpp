@@ -96,7 +96,7 @@ class TableWorker::Impl {
 
   std::size_t create_table(std::string name, Buffer weights, bool spared) {
     base::require(!shell_.has_tables(), "table '{}' comes after start; allowed: before it", name);
-    require_type(storages_of(options_.storage, options_.catalogue), "weights", name, weights.dtype);
+    server::require_type(server::storages_of(options_.storage, options_.catalogue), "weights", name, weights.dtype);
     setup_.tables.push_back({std::move(name), weights.count, spared});
     weights_.push_back(weights);
     return weights_.size() - 1;

@@ -12,7 +12,7 @@ Storages storages(std::span<const double> /*numbers*/) { return {}; }
 extern constinit const Storage plain{
     .name = "plain",
     .summary = "Updates add up, the servers apply their average, and workers get the weights",
-    .source = "modular parameter server thesis, section 4.3.1",
+    .source = "modular parameter server thesis, section 4.1",
     .storages = storages,
 };
 
