@@ -44,7 +44,7 @@ class Slots : public testing::Test {
 
   base::Time now_{100s};
   WorkerSlots slots_{10s, std::make_unique<test::SetClock>(now_)};
-  Candidates candidates_{slots_, 1h, std::make_shared<base::SteadyClock>()};
+  Candidates candidates_{slots_, 1h, std::make_shared<test::SetClock>(now_)};
 };
 
 TEST_F(Slots, AWorkerThatNeverCameIsGivenUpAfterThePatience) {
@@ -78,6 +78,21 @@ TEST_F(Slots, AProcessThatReplacesAWorkerExtendsThePatienceOnce) {
   EXPECT_EQ(due_after(1s), Workers{1}) << "the others continue";
   seat(replacement, 2);
   EXPECT_EQ(due_after(1h), Workers{});
+}
+
+TEST_F(Slots, AProcessThatClaimsALiveWorkersPlaceIsDueWhenItIsRefused) {
+  seat(arrive(0));
+  EXPECT_EQ(candidates_.due().next, base::kNever);
+  const auto other = arrive(0);
+  EXPECT_FALSE(candidates_.offer(other, Hello{.process = 2}));
+  const Candidates::Due waits = candidates_.due();
+  EXPECT_TRUE(waits.refused.empty());
+  EXPECT_EQ(waits.next, now_ + 1h);
+  now_ += 1h;
+  const Candidates::Due late = candidates_.due();
+  ASSERT_EQ(late.refused.size(), 1U);
+  EXPECT_EQ(late.refused.front(), other);
+  EXPECT_EQ(late.next, base::kNever);
 }
 
 TEST_F(Slots, AWorkerThatIsRefusedHasThePatienceFromThenOn) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/snapshot/snapshot_file.hpp"
@@ -14,7 +16,8 @@ namespace syncopate::server {
 /// writes a multiple of 2^k intervals (is_rounder), the others pass at most two further ones.
 inline constexpr std::size_t kMostAhead = 4;
 
-/// `FOLDER/server<I>.step<N>.snapshot`. All servers of a job use the same folder; each writes and removes its own
+/// `FOLDER/server<I>.step<N>.snapshot`. A server without blocks and rows has no files, and counts as having all steps.
+/// All servers of a job use the same folder; each writes and removes its own
 /// files, and reads all files once, when it begins: so all choose the same step without messages. No server writes
 /// before all have chosen, because a job's clocks move only when all its servers serve. Law: the newest step of which
 /// all servers have had a file at the same time stays, because a server removes only files that are older than a common
@@ -39,9 +42,11 @@ class SnapshotFolder final {
 
  private:
   void remove(std::string_view ending) const;
-  void remove_old(std::size_t servers) const;
-  [[nodiscard]] bool is_common(Clock step, std::size_t servers) const;
-  [[nodiscard]] std::vector<Clock> steps_of(std::size_t server) const;  ///< newest first
+  void remove_old(std::span<const std::size_t> writers) const;
+  [[nodiscard]] bool is_common(Clock step, std::span<const std::size_t> writers) const;
+  [[nodiscard]] std::vector<std::pair<std::size_t, Clock>> files() const;  ///< server and step, newest first
+  [[nodiscard]] std::vector<Clock> own_steps() const;                      ///< newest first
+  [[nodiscard]] std::optional<Snapshot> empty_in_common() const;
   [[nodiscard]] std::optional<Snapshot> whole(std::size_t server, Clock step) const;
   [[nodiscard]] bool others_have(const Snapshot& own) const;
 

@@ -75,6 +75,19 @@ INSTANTIATE_TEST_SUITE_P(Servers, Restored,
                          testing::Values(RestoredWay{"adamw", "none"}, RestoredWay{"momentum", "topk:0.01"}),
                          [](const auto& tested) { return std::to_string(tested.index); });
 
+TEST(ARestoredJob, GoesOnThoughAServerHasNothingToWrite) {
+  const WorkerOptions options{.servers = {}, .workers = 1, .placement = "lpt"};
+  const SnapshotFiles folder;
+  for (const std::int64_t from : {0, 8}) {
+    Servers servers(3, snapshots_in(folder, 4));  // the third one has no table
+    const auto all = programs(servers, options);
+    all[0]->start();
+    EXPECT_EQ(all[0]->worker().steps(), from);
+    all[0]->go_on(from + 9);
+  }
+  EXPECT_FALSE(fs::exists(folder.file(2, 8)));
+}
+
 class RestoredStale : public testing::TestWithParam<const char*> {};
 
 TEST_P(RestoredStale, GoesOnFromAStepOfEverybody) {

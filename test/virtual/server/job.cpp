@@ -38,6 +38,7 @@ Job::Job(std::uint64_t seed, bool prints)
   world.prints = prints;
   replicas = setup.servers > 1 && world.happens(60) ? 1 : 0;
   steps = static_cast<Clock>(world.draw(4, 16));
+  if (replicas == 0 && world.happens(50)) snapshot_every = static_cast<Clock>(world.draw(1, 4));
   make_processes();
   scenario = fmt::format("{} workers, {} servers, {} replicas, {}, {}, {}, codec {}, answers {}, {} tables, {} steps",
                          setup.workers, setup.servers, replicas, setup.consistency, setup.flow, setup.placement,
@@ -163,7 +164,51 @@ void Job::kill_server() {
   });
 }
 
+/// All processes of the job end, and others begin from the newest step of which all servers have a snapshot.
+void Job::restart_all() {
+  if (is_over() || !std::ranges::all_of(workers, &WorkerProcess::has_begun)) return;
+  world.note("all processes end", 0);
+  for (auto& server : servers) server.reset();
+  for (auto& worker : workers) {
+    worker->die();
+    ended.push_back(std::move(worker));
+    const std::size_t host = setup.servers + setup.workers + replaced.size() + ended.size();
+    worker = std::make_unique<WorkerProcess>(*this, ended.back()->index(), host, steps);
+  }
+  is_restarted = true;
+  begun_at = newest_in_common();
+  snapshots.erase(snapshots.upper_bound(begun_at), snapshots.end());
+  seen.clear();
+  world.in(world.draw(10ms, Duration(700ms)), [this] { begin_again(); });
+}
+
+void Job::begin_again() {
+  world.note("the job begins again", static_cast<std::uint64_t>(begun_at));
+  for (std::size_t i = 0; i < servers.size(); ++i) servers[i] = std::make_unique<ServerProcess>(*this, i);
+  for (auto& worker : workers) worker->start();
+}
+
+void Job::keep_image(std::size_t server, ServerTables::Image image) {
+  snapshots[image.step][server][image.piece] = std::move(image.parts.front());
+}
+
+Clock Job::newest_in_common() const {
+  std::map<std::size_t, std::size_t> pieces;
+  for (const Block& block : blocks_of(setup)) ++pieces[block.server];
+  for (auto at = snapshots.rbegin(); at != snapshots.rend(); ++at)
+    if (std::ranges::all_of(pieces, [&](const auto& of) {
+          const auto found = at->second.find(of.first);
+          return found != at->second.end() && found->second.size() == of.second;
+        }))
+      return at->first;
+  return 0;
+}
+
 void Job::draw_faults() {
+  if (snapshot_every > 0 && world.happens(60)) {
+    scenario += fmt::format(", all restart from snapshots of every {} steps", snapshot_every);
+    world.in(world.draw(50ms, Duration(900ms)), [this] { restart_all(); });
+  }
   const auto sometime = [this] { return world.draw(50ms, Duration(900ms)); };
   for (std::uint64_t fault = world.draw(0, 8); fault > 0; --fault) {
     switch (world.draw(0, 6)) {

@@ -44,6 +44,7 @@ class ServerProcess final {
  private:
   [[nodiscard]] static std::size_t keeper_of(const Job& job, std::size_t index);
   void look();
+  void use_snapshots();
 
   Job& job_;
   const std::size_t index_;
@@ -131,6 +132,9 @@ struct JobOptions {
   Clock image_every = 0;  ///< servers take images of this number of steps, as for snapshots; 0: none
 };
 
+/// The content of a snapshot folder: the images of each server's blocks, by step, server and piece.
+using Snapshots = std::map<Clock, std::map<std::size_t, std::map<std::size_t, Payload>>>;
+
 struct Job {
   Job(std::uint64_t seed, bool prints);
   explicit Job(const JobOptions& stated);
@@ -153,6 +157,11 @@ struct Job {
   std::vector<std::unique_ptr<ServerProcess>> servers;  ///< null: killed
   std::vector<std::unique_ptr<WorkerProcess>> workers;
   std::vector<std::unique_ptr<WorkerProcess>> replaced;  ///< processes that were workers: dead, or stopped
+  std::vector<std::unique_ptr<WorkerProcess>> ended;     ///< workers before the whole job was restarted
+  Clock snapshot_every = 0;                              ///< 0: no snapshots are taken
+  Snapshots snapshots;
+  bool is_restarted = false;
+  Clock begun_at = 0;  ///< the step from which the whole job went on
   std::vector<std::string> broken;
   std::string scenario;
   std::uint64_t pushes = 0, breaks = 0, kills = 0, images = 0;
@@ -173,6 +182,10 @@ struct Job {
   void check_read(std::size_t worker);
   void check_end();
   void kill_server();
+  void restart_all();
+  void begin_again();
+  void keep_image(std::size_t server, ServerTables::Image image);
+  [[nodiscard]] Clock newest_in_common() const;
   void break_stream();
   void break_replication();
   void make_processes();

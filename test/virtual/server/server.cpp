@@ -28,9 +28,21 @@ ServerProcess::ServerProcess(Job& job, std::size_t index)
   if (job.options.image_every > 0)
     shell.tables().take_images(job.options.image_every,
                                [this](const ServerTables::Image& image) { job_.check_image(index_, image); });
+  if (job.snapshot_every > 0) use_snapshots();
   shell.begin();
   machine.listen();
   machine.run([this] { return shell.turn(); }, [this] { look(); });
+}
+
+/// As a server with a folder of snapshots begins.
+void ServerProcess::use_snapshots() {
+  if (job_.begun_at > 0) {
+    std::vector<Payload> images;
+    for (const auto& [piece, image] : job_.snapshots[job_.begun_at][index_]) images.push_back(image);
+    shell.tables().restore(job_.setup, job_.begun_at, images, "a snapshot");
+  }
+  shell.tables().take_images(job_.snapshot_every,
+                             [this](ServerTables::Image image) { job_.keep_image(index_, std::move(image)); });
 }
 
 ServerProcess::~ServerProcess() {

@@ -124,7 +124,8 @@ void WorkerProcess::note_sent(std::size_t server, base::ConstBytes head) {
 
 void WorkerProcess::note_received(std::size_t server, const Payload& bytes) {
   const ServerMessage message = server_message_of(bytes);
-  if (const auto* const weights = std::get_if<Weights>(&message)) pending_[server][weights->block] = 0;
+  const auto* const weights = std::get_if<Weights>(&message);
+  if (weights != nullptr && !weights->is_unasked) pending_[server][weights->block] = 0;
   job_.world.note("worker receives", index_, message.index());
 }
 
