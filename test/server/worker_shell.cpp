@@ -60,9 +60,10 @@ class AWorkerShell : public testing::Test {
     events_ = std::exchange(dialled_, {}).reached(std::make_unique<Recorder>(received));
   }
   void welcome() const { deliver(Welcome{.origin = 7}); }
-  void send_weights() const {
+  /// Weights that contain this number of steps.
+  void send_weights(Clock steps = 0) const {
     const auto values = std::make_shared<std::vector<float>>(4);
-    deliver(Weights{.values = {values, std::as_bytes(std::span(*values))}});
+    deliver(Weights{.least = steps, .last = steps, .values = {values, std::as_bytes(std::span(*values))}});
   }
   void deliver(const ServerMessage& message) const { events_.received(sent_bytes(message)); }
   void lose() const { events_.ended({ErrorKind::peer_lost, "it broke"}); }
@@ -123,6 +124,24 @@ TEST_F(AWorkerShell, SendsNothingOnAStreamBeforeItsServerHasAnswered) {
   EXPECT_EQ(second_.of<Push>(), 0);
   welcome();
   EXPECT_EQ(second_.of<Push>(), 1);
+}
+
+TEST_F(AWorkerShell, IgnoresWhatComesBeforeTheWelcome) {
+  admit();
+  shell_.begin();
+  send_weights();
+  std::vector<float> gradient(4);
+  shell_.tables().update(0, gradient, {1, 1});
+  shell_.tables().end_step({1, 1});
+  lose();
+  shell_.turn();
+  answer(second_);
+  send_weights(1);
+  EXPECT_FALSE(shell_.tables().may_read(0)) << "meant for the process before this one";
+  welcome();
+  EXPECT_EQ(second_.of<Push>(), 1);
+  send_weights(1);
+  EXPECT_TRUE(shell_.tables().may_read(0));
 }
 
 TEST_F(AWorkerShell, ReportsItsEndToAServerThatItWasReaching) {
