@@ -78,22 +78,26 @@ void bind_kept(nb::module_& module) {
       "The state of all tables between steps, from TableWorker.gather, for TableWorker.start. Arrays hold the tables "
       "one after another in the order of creation.\n\n"
       "step: number of steps whose updates of all workers are included. optimizer: the rule whose state it is. state: "
-      "arrays of float32 by name, which are copied; empty: zero.")
+      "arrays of float32 by name, which are copied; empty: zero. weights: the exact ones of float32, which `start` "
+      "reads "
+      "for tables of 16 bits; None: those of the program's memory.")
       .def(
           "__init__",
-          [](KeptTables* self, std::int64_t step, const std::string& optimizer, const nb::dict& state) {
+          [](KeptTables* self, std::int64_t step, const std::string& optimizer, const nb::dict& state,
+             nb::handle weights) {
             KeptTables kept{.step = step, .optimizer = optimizer};
+            if (!weights.is_none()) kept.weights = floats_of(weights, "weights");
             for (const auto& [key, values] : state) {
               const auto name = nb::cast<std::string>(key);
               kept.state.emplace_back(name, floats_of(values, "state '" + name + "'"));
             }
             new (self) KeptTables(std::move(kept));
           },
-          "step"_a, "optimizer"_a = "", "state"_a = nb::dict())
+          "step"_a, "optimizer"_a = "", "state"_a = nb::dict(), "weights"_a = nb::none())
       .def_ro("step", &KeptTables::step)
       .def_prop_ro(
           "weights", [](nb::handle self) { return array_in(self, nb::cast<KeptTables&>(self).weights); },
-          "The servers' exact weights, in this object's memory; `start` ignores them.")
+          "The servers' exact weights, in this object's memory.")
       .def_ro("optimizer", &KeptTables::optimizer)
       .def_prop_ro("state", state_of, "Arrays by name, in this object's memory.");
   bind_rows(module);

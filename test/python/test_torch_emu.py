@@ -86,13 +86,14 @@ def test_a_stream_that_does_not_wait_copies_what_was_there_before():
     for waits in (False, True):
         values, host = torch.zeros(2, 3, device="emu"), torch.zeros(2, 3, pin_memory=True)
         torch.accelerator.synchronize()
-        with emu.delays(operator_us=SLOW_US):
-            values.copy_(VALUES.to("emu") * 2)
-            if waits:
-                stream.wait_stream(torch.accelerator.current_stream())
-            with stream:
-                host.copy_(values, non_blocking=True)
-            stream.synchronize()
+        twice = VALUES.to("emu") * 2
+        emu.busy(0.2 if waits else 2)  # long: the other stream copies meanwhile, also on a busy machine
+        values.copy_(twice)
+        if waits:
+            stream.wait_stream(torch.accelerator.current_stream())
+        with stream:
+            host.copy_(values, non_blocking=True)
+        stream.synchronize()
         assert torch.equal(host, VALUES * 2 if waits else torch.zeros(2, 3))
 
 

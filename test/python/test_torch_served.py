@@ -167,6 +167,36 @@ def test_in_lockstep_a_flow_changes_no_bit():
         assert all(torch.equal(mine, theirs) for mine, theirs in zip(trained_by(flow), usual, strict=True)), flow
 
 
+def test_parameters_of_16_bits_are_rounded_from_those_of_32(server, tmp_path):
+    dtype = torch.bfloat16
+
+    def job(server, first, last, state=None):
+        def body(worker):
+            net = model().to(dtype)
+            optimizer = served(net, OPTIMIZERS["momentum"](net), server, worker, 2)
+            if state:
+                optimizer.load_state_dict(state)
+            for step in range(first, last):
+                inputs, targets = (tensor.chunk(2)[worker] for tensor in samples(step))
+                optimizer.zero_grad()
+                nn.functional.mse_loss(net(inputs.to(dtype)).float(), targets).backward()
+                optimizer.step()
+            saved = optimizer.state_dict()
+            optimizer.finish()
+            return weights_of(net), saved
+        return on_workers(2, body)
+
+    ends = job(server, 0, STEPS)
+    for mine, theirs, exact in zip(ends[0][0], ends[1][0], ends[0][1]["served"]["weights"].values(), strict=True):
+        assert mine.dtype == dtype and torch.equal(mine, theirs) and torch.equal(mine.view(-1), exact.to(dtype))
+    with syncopate.Server.start(["127.0.0.1:0"]) as one, syncopate.Server.start(["127.0.0.1:0"]) as two:
+        half = job(one, 0, STEPS // 2)[0][1]
+        torch.save(half, tmp_path / "half")
+        resumed = job(two, STEPS // 2, STEPS, torch.load(tmp_path / "half"))
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(resumed[0][0], ends[0][0], strict=True))
+    assert not all(torch.equal(exact, exact.to(dtype).float()) for exact in half["served"]["weights"].values())
+
+
 def test_optimizers_and_parameters_that_servers_cannot_have_are_refused(server):
     net = model()
     groups = [{"params": net.one.parameters()}, {"params": net.two.parameters(), "weight_decay": 0.1}]

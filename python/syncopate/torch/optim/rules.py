@@ -63,6 +63,16 @@ def put_state(optimizer: torch.optim.Optimizer, named: Sequence[tuple[str, torch
             optimizer.state[parameter] = state
 
 
+def load(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any]) -> None:
+    """As optimizer.load_state_dict, which rounds state to the type of its parameter; here it stays as it is."""
+    optimizer.load_state_dict(state_dict)
+    numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
+    loaded = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    for number, parameter in zip(numbers, loaded, strict=True):
+        if number in state_dict["state"]:
+            optimizer.state[parameter] = dict(state_dict["state"][number])
+
+
 def taken_state(optimizer: torch.optim.Optimizer, named: Sequence[tuple[str, torch.Tensor]],
                 rule: str) -> tuple[int, dict[str, torch.Tensor]]:
     """(steps, vectors by the library's names) from torch's optimizer, which has none afterwards; absent parts are zero."""

@@ -26,7 +26,8 @@ class ServedOptimizer(Wrapping):
     answers, timeout_s ...), equal on all workers; servers and place come from the environment that `syncopate run
     --servers K` sets. The job starts with worker 0's weights, in the first forward pass; buffers stay each worker's own.
 
-    Parameters are float32, contiguous. Those on an accelerator are tables in the memory of the CPU: gradients are copied down, and
+    Parameters are contiguous, of float32, float16 or bfloat16: servers keep float32, and each worker a copy in it, from which
+    weights of 16 bits are rounded. Those on an accelerator are tables in the memory of the CPU: gradients are copied down, and
     weights up; a gradient that has left is None. Their memory changes between the backward and the forward pass: call
     `synchronize` before weights are read otherwise than by layers of `net`; its `state_dict` does so itself. Raises as
     TableWorker does, also from the backward and the forward pass.
@@ -35,7 +36,7 @@ class ServedOptimizer(Wrapping):
     def __init__(self, optimizer: torch.optim.Optimizer, net: torch.nn.Module, **options: Any) -> None:
         super().__init__(optimizer)
         rule, hyperparameters = rules.rule_of(optimizer)
-        self._named = parameters.in_place(parameters.updated(optimizer, net))
+        self._named = parameters.in_place(parameters.updated(optimizer, net), (torch.float32, torch.float16, torch.bfloat16))
         self.worker = syncopate.TableWorker.connect(optimizer=rule, hyperparameters=hyperparameters, **options)
         hosts = on_host([parameter for _, parameter in self._named])
         for (name, _), host in zip(self._named, hosts, strict=True):
@@ -158,13 +159,14 @@ class ServedOptimizer(Wrapping):
         """
         if self._started:
             raise syncopate.Misuse("the job has started; allowed: load_state_dict before the first forward pass")
-        self.optimizer.load_state_dict(state_dict)
+        rules.load(self.optimizer, state_dict)
         self._take_groups()
         if (loaded := rules.rule_of(self.optimizer)) != self._rule:
             raise syncopate.Misuse(f"the state is of {loaded}, and this worker has connected with {self._rule}; allowed: equal ones")
         steps, vectors = rules.taken_state(self.optimizer, self._named, self._rule[0])
         served = state_dict.get("served", {})
-        self._earlier = syncopate.KeptTables(served.get("step", steps), self._rule[0], vectors)
+        weights = torch.cat([served["weights"][name].view(-1) for name, _ in self._named]) if served else None
+        self._earlier = syncopate.KeptTables(served.get("step", steps), self._rule[0], vectors, weights)
         is_own = served.get("worker") == self.worker.worker
         self._residuals = (served["packets"], [part.numpy().tobytes() for part in served["residuals"]]) if is_own else None
         if served:

@@ -75,13 +75,13 @@ def weights(parameters: Sequence[tuple[str, torch.Tensor]]) -> list[torch.Tensor
     return [parameter.detach() for _, parameter in parameters] if in_place else []
 
 
-def in_place(named: _Named) -> _Named:
+def in_place(named: _Named, dtypes: tuple[torch.dtype, ...] = (torch.float32,)) -> _Named:
     """These (name, parameter). Raises Misuse if the library cannot use the weights of one as they lie, or, on an accelerator, copies."""
     _require_devices(named)
     for name, parameter in named:
-        if parameter.dtype != torch.float32 or not parameter.is_contiguous():
+        if parameter.dtype not in dtypes or not parameter.is_contiguous():
             raise syncopate.Misuse(f"parameter {name} is of {parameter.dtype}{'' if parameter.is_contiguous() else ', not contiguous'}; "
-                                   "allowed: contiguous ones of torch.float32")
+                                   f"allowed: contiguous ones of {', '.join(map(str, dtypes))}")
     return named
 
 
