@@ -79,8 +79,7 @@ void bind_kept(nb::module_& module) {
       "one after another in the order of creation.\n\n"
       "step: number of steps whose updates of all workers are included. optimizer: the rule whose state it is. state: "
       "arrays of float32 by name, which are copied; empty: zero. weights: the exact ones of float32, which `start` "
-      "reads "
-      "for tables of 16 bits; None: those of the program's memory.")
+      "reads for tables of 16 bits; None: those of the program's memory.")
       .def(
           "__init__",
           [](KeptTables* self, std::int64_t step, const std::string& optimizer, const nb::dict& state,

@@ -64,7 +64,7 @@ def put_state(optimizer: torch.optim.Optimizer, named: Sequence[tuple[str, torch
 
 
 def load(optimizer: torch.optim.Optimizer, state_dict: dict[str, Any]) -> None:
-    """As optimizer.load_state_dict, which rounds state to the type of its parameter; here it stays as it is."""
+    """Load the state as it is; `optimizer.load_state_dict` alone rounds it to the types of the parameters."""
     optimizer.load_state_dict(state_dict)
     numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
     loaded = [parameter for group in optimizer.param_groups for parameter in group["params"]]
