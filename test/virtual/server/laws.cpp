@@ -180,6 +180,7 @@ void Job::check_end() {
         law(fmt::format("block {} of server {} and of its replica differ", block.index, s));
       if (!replaced.empty()) continue;                   // the updates of one worker are those of two processes
       if (is_restarted && block.is_coded) continue;      // residuals end with their processes
+      if (begun_at > 0 && may_give_up) continue;         // a snapshot lacks updates of a worker that was given up
       if (rules.in_lockstep() && may_give_up) continue;  // a step that ended without a worker averages over the others
       check_weights(*this, block, kept);
     }
