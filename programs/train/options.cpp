@@ -214,8 +214,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
   }
   options.is_clip_given = app.count("--local-clip") > 0;
   options.command = command_of(argc, argv);
-  options.shared = shared_settings(app);
   read_recipe_option(app, options);
+  options.shared = shared_settings(app);
   if (!options.steps && !options.epochs) options.epochs = 1;
   const std::vector<Part> parts = parts_of(options);
   if (options.recipe) options.shared.push_back({"the number of parts of --recipe", std::to_string(parts.size())});

@@ -58,6 +58,13 @@ std::string JsonPlace::text() const {
   return value_.get<std::string>();
 }
 
+std::string JsonPlace::argument() const {
+  if (value_.is_string()) return value_.get<std::string>();
+  if (!value_.is_number() && !value_.is_boolean())
+    refuse(fmt::format("a text, a number, true or false is expected here, not {}", shown(value_)));
+  return value_.dump();
+}
+
 double JsonPlace::amount() const {
   if (!value_.is_number()) refuse(fmt::format("a number is expected here, not {}", shown(value_)));
   const auto number = value_.get<double>();

@@ -25,7 +25,8 @@ class JsonPlace final {
   void refuse_misspelt(std::initializer_list<std::string_view> keys) const;
 
   [[nodiscard]] std::string text() const;
-  [[nodiscard]] double amount() const;                           ///< a finite number >= 0
+  [[nodiscard]] double amount() const;         ///< a finite number >= 0
+  [[nodiscard]] std::string argument() const;  ///< a text, number, true or false, as a command line has it
   [[nodiscard]] std::uint64_t count(std::uint64_t least) const;  ///< a whole number >= least
   [[nodiscard]] double amount_or(const char* key, double otherwise) const {
     return has(key) ? at(key).amount() : otherwise;

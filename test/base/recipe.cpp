@@ -11,7 +11,7 @@ namespace {
 
 TEST(Recipe, PartsHaveWhatIsWrittenAndDefaultsElsewhere) {
   const Recipe recipe = parse_recipe(
-      R"({"about": "x", "samples": 100, "parts": [
+      R"({"about": "x", "samples": 100, "options": {"optimizer": "lars", "trust": 0.0008, "augment": true}, "parts": [
           {"epochs": 2, "batch": 8},
           {"epochs": 3, "batch": 4, "resolution": 96, "learning_rate": [0.5, 0], "codec": "topk:0.01",
            "exchange": "hierarchical", "algorithm": "ring", "feedback": "momentum", "warmup_density": [0.25, 100],
@@ -19,6 +19,9 @@ TEST(Recipe, PartsHaveWhatIsWrittenAndDefaultsElsewhere) {
       "r.json");
   EXPECT_EQ(recipe.samples, 100U);
   EXPECT_EQ(recipe.epochs(), 5U);
+  const std::vector<std::pair<std::string, std::string>> options{
+      {"augment", "true"}, {"optimizer", "lars"}, {"trust", "0.0008"}};
+  EXPECT_EQ(recipe.options, options);
   const RecipePart *first = recipe.part_of(1), *second = recipe.part_of(2);
   EXPECT_EQ(first, &recipe.parts[0]);
   EXPECT_EQ(first->codec + first->exchange + first->algorithm, "noneallreduceauto");
@@ -50,6 +53,9 @@ TEST(Recipe, WhatIsWrongIsRefusedWithItsPlace) {
       {R"({"parts": [{"epochs": 1, "batch": 1, "warmup_density": [2, 5]}]})", "a density of 2; allowed"},
       {R"({"parts": [{"epochs": 1, "batch": 1, "warmup_density": [0.5]}]})", "must be [first density"},
       {R"({"parts": [{"epochs": 1, "batch": 1, "warmup_density": [0.5, 0]}]})", "warmup_density"},
+      {R"({"options": {"trust": [1]}, "parts": [{"epochs": 1, "batch": 1}]})",
+       "options.trust: a text, a number, true or false is expected here, not array"},
+      {R"({"options": ["trust"], "parts": [{"epochs": 1, "batch": 1}]})", "options: an object is expected"},
       {"{", "r.json"},
   };
   for (const auto& [json, says] : wrong)

@@ -15,5 +15,6 @@ target_include_directories(test_train PRIVATE ${PROJECT_SOURCE_DIR}/programs/tra
 target_compile_definitions(test_train PRIVATE SYNCOPATE_PROGRAM="$<TARGET_FILE:syncopate-cli>"
   OWN_MODEL="$<TARGET_FILE:example_own_model>"
   EXAMPLE_JOB="${PROJECT_SOURCE_DIR}/example/job.toml"
-  DAWNBENCH="${PROJECT_SOURCE_DIR}/data/recipe/dawnbench.json")
+  DAWNBENCH="${PROJECT_SOURCE_DIR}/data/recipe/dawnbench.json"
+  DAWNBENCH_SMALL="${PROJECT_SOURCE_DIR}/data/recipe/dawnbench_small.json")
 gtest_discover_tests(test_train TEST_PREFIX train/ DISCOVERY_TIMEOUT 60 PROPERTIES LABELS train TIMEOUT 600)

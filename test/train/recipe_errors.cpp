@@ -35,6 +35,32 @@ TEST_F(RecipeErrors, AnOptionThatTheRecipeSetsIsRefusedAndBothAreNamed) {
   expect_refused(words + "--profile " + file, "--recipe with --profile");
 }
 
+/// A recipe of one good part with these options (JSON).
+class OptionsOfRecipes : public RecipeErrors {
+ protected:
+  [[nodiscard]] std::string with(const std::string& options) const {
+    std::ofstream(recipe) << R"({"options": )" << options << R"(, "parts": [)" << kGood << "]}";
+    return "--recipe " + recipe + " ";
+  }
+};
+
+TEST_F(OptionsOfRecipes, AreThoseOfTheCommandLine) {
+  EXPECT_EQ(digest(1, with(R"({"optimizer": "lars", "trust": 0.01, "weight-decay": 0, "augment": true})") + "--lr 0.1"),
+            digest(1, "--optimizer lars --trust 0.01 --weight-decay 0 --augment --lr 0.1 --epochs 1 --batch 40"));
+  EXPECT_EQ(digest(1, with(R"({"augment": false})")), digest(1, by(kGood)));
+}
+
+TEST_F(OptionsOfRecipes, AreRefusedWithTheFileIfTheyAreWrongOrGivenTwice) {
+  const std::string place = recipe + ", options: ";
+  expect_refused(with(R"({"optimiser": "lars"})"), place + "option of a recipe 'optimiser' is unknown; allowed: ");
+  expect_refused(with(R"({"data": "elsewhere"})"), place + "option of a recipe 'data' is unknown");
+  expect_refused(with(R"({"momentum": 2})"), place + "--momentum");
+  expect_refused(with(R"({"augment": "maybe"})"), place);
+  expect_refused(with(R"({"optimizer": "lars"})"), "--optimizer lars needs a --lr");
+  expect_refused(with(R"({"momentum": 0.5})") + "--momentum 0.5",
+                 "--momentum with --recipe " + recipe + ", whose options set momentum; allowed: one of them");
+}
+
 TEST_F(RecipeErrors, WhatTheRecipeLeavesOpenIsTheCommandLines) {
   const std::string words = by(kGood);
   EXPECT_EQ(digest(1, words + "--lr 0.03 --resolution 48 --warmup 0"),
@@ -104,6 +130,8 @@ TEST_F(RecipeErrors, RanksWithDifferentRecipesAreAMismatchThatNamesThePart) {
   std::ofstream(other) << R"({"parts": [)" << kGood << "]}";
   EXPECT_NE(with(other).error.find("the number of parts of --recipe is 2 on rank 0 and 1 on rank 1"),
             std::string::npos);
+  std::ofstream(other) << R"({"options": {"momentum": 0.5}, "parts": [)" << kGood << "," << kGood << "]}";
+  EXPECT_NE(with(other).error.find("--momentum is not given on rank 0 and 0.5 on rank 1"), std::string::npos);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // Training by recipes: parts train as runs of their own would, and what was kept goes from one to the next.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "train/jobs.hpp"
 
@@ -183,7 +185,26 @@ TEST_F(Recipes, TakePicturesOfAnySizeFromACache) {
   EXPECT_EQ(digest(2, words + "--cache-disk 10MiB --cache-folder " + folder / "held"), plain);
 }
 
-TEST_F(Recipes, OfTheDAWNBenchKindRunToTheirEnd) {
+/// The 28 epochs, whole and scaled down to two emulated hosts of two ranks.
+class Dawnbench : public TrainingJobs {
+ protected:
+  Dawnbench() : TrainingJobs("--model resnet20") {}
+  void SetUp() override {}
+  [[nodiscard]] Ended on_two_hosts(const std::string& words) const {
+    return train(4, "--data " + pictures + " " + words, {"--lab", "none", "--ranks-per-host", "2"});
+  }
+  /// The recipe with the exchange of its later parts in all parts.
+  [[nodiscard]] std::string dense() const {
+    std::ifstream file(DAWNBENCH_SMALL);
+    std::string text(std::istreambuf_iterator<char>(file), {});
+    const std::string sparse = R"("mstopk:0.01", "exchange")";
+    text.replace(text.find(sparse), sparse.size(), R"("fp16", "algorithm")");
+    std::ofstream(folder / "dense.json") << text;
+    return folder / "dense.json";
+  }
+};
+
+TEST_F(Dawnbench, RunsToItsEnd) {
   const std::string large = folder / "large";
   ASSERT_EQ(syncopate({"data", "draw", "--out", large, "--format", "folder", "--size", "96..288", "--train", "5",
                        "--test", "2", "--seed", "2"})  // of classes that the five have
@@ -192,9 +213,31 @@ TEST_F(Recipes, OfTheDAWNBenchKindRunToTheirEnd) {
   const Ended ended = train(2, "--evaluate-samples 2 --data " + large + " --recipe " DAWNBENCH);
   ASSERT_EQ(ended.code, 0) << ended.error;
   const auto begun = rows(ended, "part"), steps = rows(ended, "step");
-  ASSERT_EQ(begun.size(), 4U);
-  EXPECT_EQ(begun[3].at("resolution"), 288);
+  ASSERT_EQ(begun.size(), 5U);
+  EXPECT_EQ(begun[4].at("resolution"), 288);
   ASSERT_EQ(steps.size(), 28U) << "an epoch of so few pictures is a step";
+}
+
+TEST_F(Dawnbench, ScaledDownLearnsItsPicturesDenseAndWithMSTopKInTheFirstPart) {
+  draw_pictures(64);  // an epoch is two steps
+  const std::filesystem::path set = pictures;
+  std::filesystem::remove_all(set / "val");
+  std::filesystem::copy(set / "train", set / "val", std::filesystem::copy_options::recursive);
+  for (const std::string& recipe : {std::string(DAWNBENCH_SMALL), dense()}) {
+    const Ended ended = on_two_hosts("--evaluate-every 1000 --recipe " + recipe);
+    (void)digest_of(ended, 4);
+    EXPECT_EQ(rows(ended, "part").size(), 5U);
+    const json end = rows(ended, "end").at(0);
+    EXPECT_GT(end.at("accuracy").get<double>(), 0.4) << recipe << "; chance is 0.1";
+    EXPECT_GT(end.at("top_5_accuracy").get<double>(), 0.8) << recipe << "; chance is 0.5";
+  }
+}
+
+TEST_F(Dawnbench, ScaledDownGoesOnWithTheSameBitsWhenInterruptedAmidMSTopK) {
+  draw_pictures(16);  // an epoch is a step
+  const std::string words = std::string("--recipe ") + DAWNBENCH_SMALL + " ", whole = digest_of(on_two_hosts(words), 4);
+  (void)digest_of(on_two_hosts(words + "--steps 7 --checkpoint " + file), 4);
+  EXPECT_EQ(digest_of(on_two_hosts(words + "--resume " + file), 4), whole);
 }
 
 class RecipesOfText : public TrainingJobs {

@@ -31,6 +31,8 @@ struct RecipePart {
 struct Recipe {
   std::string about;          ///< its source and its subject
   std::uint64_t samples = 0;  ///< per epoch; 0: all of the data
+  /// Options of `syncopate train` for all parts: each one's name without dashes, and its value; "true" gives a switch.
+  std::vector<std::pair<std::string, std::string>> options;
   std::vector<RecipePart> parts;
 
   [[nodiscard]] std::uint64_t epochs() const noexcept;

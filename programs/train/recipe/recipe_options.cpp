@@ -4,7 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "arguments.hpp"
 #include "require.hpp"
+#include "syncopate/tooling/names.hpp"
 
 namespace syncopate::train {
 namespace {
@@ -30,6 +32,27 @@ std::vector<Taken> taken_by(const Recipe& recipe) {
   if (any(recipe, [](const RecipePart& part) { return part.warmup_density.has_value(); }))
     for (const char* option : {"--warmup-density", "--warmup-steps"}) taken.push_back({option, "warmup_density"});
   return taken;
+}
+
+/// The options that a recipe may have for all its parts; a learning rate is meaningful only with them.
+constexpr std::string_view kShared[] = {"optimizer", "momentum", "nesterov",    "weight-decay", "beta1",  "beta2",
+                                        "epsilon",   "trust",    "share-norms", "clip",         "augment"};
+
+/// Gives the recipe's options to the command line, which checks and converts them as its own.
+void give_options(CLI::App& app, const Options& o) {
+  for (const auto& [name, value] : o.recipe->options) {
+    if (std::ranges::find(kShared, name) == std::ranges::end(kShared))
+      throw Misuse(fmt::format("{}, options: {}", o.recipe_file, unknown_name("option of a recipe", name, kShared)));
+    CLI::Option& option = *app.get_option("--" + name);
+    require(option.count() == 0, "--{} with --recipe {}, whose options set {}; allowed: one of them", name,
+            o.recipe_file, name);
+    try {
+      option.add_result(value);
+      option.run_callback();
+    } catch (const CLI::ParseError& error) {
+      throw Misuse(fmt::format("{}, options: {}", o.recipe_file, tools::refusal_of(app, error)));
+    }
+  }
 }
 
 constexpr std::string_view kServed = "parameter_server";
@@ -64,13 +87,14 @@ void add_recipe_option(CLI::App& app, Options& o) {
                  "(docs/recipes.md); replaces these options");
 }
 
-void read_recipe_option(const CLI::App& app, Options& o) {
+void read_recipe_option(CLI::App& app, Options& o) {
   if (o.recipe_file.empty()) return;
   require(o.profile.empty(), "--recipe with --profile, which measures one kind of step; allowed: without --recipe");
   o.recipe = std::make_shared<const Recipe>(read_recipe(o.recipe_file));
   for (const auto& [option, key] : taken_by(*o.recipe))
     require(app.get_option(option)->count() == 0, "{} with --recipe {}, whose parts set {}; allowed: one of them",
             option, o.recipe_file, key);
+  give_options(app, o);
   require_together(o);
   o.epochs = o.recipe->epochs();
   o.sync.exchange = o.recipe->parts.front().exchange;

@@ -73,10 +73,12 @@ const RecipePart* Recipe::part_of(std::uint64_t epoch) const noexcept {
 Recipe parse_recipe(std::string_view json, const std::string& file) {
   const nlohmann::json document = base::json_of(json, file);
   const base::JsonPlace root(document, file);
-  root.refuse_misspelt({"about", "source", "samples", "parts"});
+  root.refuse_misspelt({"about", "source", "samples", "options", "parts"});
   Recipe recipe;
   if (root.has("about")) recipe.about = root.at("about").text();
   if (root.has("samples")) recipe.samples = root.at("samples").count(1);
+  if (root.has("options"))
+    for (const auto& [name, value] : root.at("options").items()) recipe.options.emplace_back(name, value.argument());
   const base::JsonPlace parts = root.at("parts");
   if (parts.size() == 0) parts.refuse("is empty; allowed: at least one part");
   for (std::size_t i = 0; i < parts.size(); ++i) recipe.parts.push_back(part_of(parts.at(i)));
