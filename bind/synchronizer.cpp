@@ -1,6 +1,7 @@
 // The synchronizer for Python: gradients of any framework, averaged while the backward pass goes on.
 #include "syncopate/synchronizer.hpp"
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
@@ -161,7 +162,13 @@ void bind_values(nb::module_& module) {
       .def_ro("elements", &SentShare::elements,
               "Elements of the gradient times the steps; sent / elements is the density.")
       .def_ro("threshold", &SentShare::threshold, "importance: alpha in the last step; 0 for other codecs.")
-      .def_ro("spread", &SentShare::spread, "Variance over mean of the importance; 0: not known.");
+      .def_ro("spread", &SentShare::spread, "Variance over mean of the importance; 0: not known.")
+      .def_ro(
+          "proposed", &SentShare::proposed,
+          "Sum over the steps and all ranks' masks: an element in two masks counts twice; 0 for codecs without masks.")
+      .def_ro("importances", &SentShare::importances,
+              "Elements by importance: entry k from 2^(k - 16) on. The first counts smaller ones too, the last larger "
+              "ones.");
   nb::class_<StepStatistics>(module, "StepStatistics", "Costs of the last step on this rank.")
       .def_ro("wire_bytes", &StepStatistics::wire_bytes, "Bytes sent, headers included.")
       .def_ro("payload_bytes", &StepStatistics::payload_bytes, "Bytes that codecs encoded, each counted once.")

@@ -1,6 +1,7 @@
 // Codec: encodes gradients in fewer bytes and decodes them, in a conversation of rounds that an exchange answers.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,11 +34,18 @@ struct CombineSet {
   }
 };
 
+/// Numbers of elements by a measure: entry k counts those from 2^(k + kFirstOctave) to below twice that, the first also
+/// all smaller ones, the last also all larger ones.
+using Octaves = std::array<std::uint64_t, 32>;
+inline constexpr int kFirstOctave = -16;
+
 /// The elements that a coder selected from a tensor, in all steps.
 struct SelectionReport {
   std::uint64_t sent = 0, elements = 0;  ///< sums over the steps; sent / elements is the density
-  double threshold = 0;                  ///< of the last step, if the codec has one
-  double spread = 0;                     ///< variance over mean of the importance when this rank last proposed a mask
+  std::uint64_t proposed = 0;  ///< sum over the steps and all ranks' masks: an element in two masks counts twice
+  double threshold = 0;        ///< of the last step, if the codec has one
+  double spread = 0;           ///< variance over mean of the importance when this rank last proposed a mask
+  Octaves importances{};       ///< of the elements when `spread` was last measured for this report
 
   void add(std::size_t selected, std::size_t of) noexcept {
     sent += selected;

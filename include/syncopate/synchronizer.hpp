@@ -13,6 +13,7 @@
 
 #include "syncopate/catalogue.hpp"
 #include "syncopate/cluster.hpp"
+#include "syncopate/codec.hpp"
 #include "syncopate/coding.hpp"
 #include "syncopate/dtype.hpp"
 #include "syncopate/group.hpp"
@@ -143,6 +144,10 @@ struct SentShare {
   double threshold = 0;  ///< of the last step, of codecs that agree on one (importance); for beta > 0 alpha alone
   /// Variance over mean of the importance when this rank last proposed a mask (codec importance); 0: it did not yet.
   double spread = 0;
+  /// Sum over the steps and all ranks' masks, of codecs with masks (importance): an element in two masks counts twice.
+  std::uint64_t proposed = 0;
+  /// Elements by importance in one of the steps in which this rank proposed a mask (codec importance); zeros: none yet.
+  compress::Octaves importances{};
 };
 
 /// A codec's state between steps on one rank (residuals, momenta), by gradient: for checkpoints.

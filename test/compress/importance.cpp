@@ -278,8 +278,49 @@ TEST(Importance, ReportsWhatItSent) {
   }
   EXPECT_EQ(report.sent, sent);
   EXPECT_EQ(report.elements, 20U * 2000);
+  EXPECT_EQ(report.proposed, sent) << "one mask";
   EXPECT_GT(report.threshold, 0);
   EXPECT_GT(report.spread, 0);
+}
+
+TEST(Importance, ReportsTheElementsOfAllMasks) {
+  for (const int masks : {2, 5}) {
+    Coders coders(with_residual(codec({0.5}, masks)), vectors_of({900}), 5);
+    SelectionReport report;
+    coders.report = &report;
+    fill(coders, 1, 0);
+    std::vector<std::vector<float>> v;
+    for (std::size_t rank = 0; rank < 5; ++rank) v.push_back(formed(coders, rank, 0, 0));
+    coders.step();
+    std::size_t proposed = 0;
+    std::set<std::size_t> travels;
+    for (const std::size_t rank : proposers(coders)) {
+      std::set<std::size_t> mask = important(v[rank], coders.at(rank).weights, {0.5});
+      proposed += mask.size();
+      travels.merge(mask);
+    }
+    EXPECT_EQ(report.proposed, proposed);
+    EXPECT_EQ(report.sent, travels.size());
+    EXPECT_LT(report.sent, report.proposed) << "some element is in two masks";
+  }
+}
+
+TEST(Importance, ReportsItsElementsByImportance) {
+  Coders coders(with_residual("importance:1e9,1,0"), vectors_of({6}), 1);
+  SelectionReport report;
+  coders.report = &report;
+  const float eps = 0.001F;  // weights are 1
+  coders.at(0).values = {0, 1.5F * (1 + eps), -3 * (1 + eps), 2.5F * (1 + eps), 1e-6F, 1e6F};
+  coders.step();
+  Octaves expected{};
+  expected[0] = 2;                    // 0 and 1e-6
+  expected[16] = 1;                   // 1.5
+  expected[17] = 2;                   // 2.5 and 3
+  expected[expected.size() - 1] = 1;  // 1e6
+  EXPECT_EQ(report.importances, expected);
+  coders.at(0).values = std::vector<float>(6, 1.0F);
+  coders.step();
+  EXPECT_EQ(report.importances, expected) << "not every step is reported";
 }
 
 TEST(Importance, RefusesParametersThatMeanNothing) {

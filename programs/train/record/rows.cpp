@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "syncopate/tooling/units.hpp"
@@ -128,6 +129,11 @@ Json row_of(const SentRow& row) {
   Json result{{"gradient", row.gradient}, {"elements", row.elements}, {"density", row.density}};
   if (row.threshold > 0) result["threshold"] = row.threshold;
   if (row.spread > 0) result["spread"] = row.spread;
+  if (row.proposed > 0) result["proposed"] = row.proposed;
+  for (std::size_t k = 0; k < row.importances.size(); ++k)
+    if (row.importances[k] > 0)
+      result["importances"].push_back(
+          Json::array({std::ldexp(1.0, static_cast<int>(k) + compress::kFirstOctave), row.importances[k]}));
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "syncopate/cache.hpp"
+#include "syncopate/codec.hpp"
 #include "update/served.hpp"
 
 namespace syncopate::train {
@@ -44,9 +45,11 @@ struct Evaluation {
 struct SentRow {
   std::string gradient;
   std::size_t elements = 0;
-  double density = 0;    ///< mean share of the elements
-  double threshold = 0;  ///< of the last step; 0: the codec has none
-  double spread = 0;     ///< variance over mean of the importance; 0: not known
+  double density = 0;               ///< mean share of the elements
+  double threshold = 0;             ///< of the last step; 0: the codec has none
+  double spread = 0;                ///< variance over mean of the importance; 0: not known
+  double proposed = 0;              ///< sum of the densities of all ranks' masks; 0: the codec has none
+  compress::Octaves importances{};  ///< elements by importance in one of the steps; zeros: not known
 };
 
 struct EndRow {

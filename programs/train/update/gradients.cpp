@@ -208,11 +208,14 @@ std::vector<SentRow> Gradients::take_sent() {
     const std::uint64_t elements = now[i].elements - shares_before_[i].elements;
     if (elements == 0) continue;
     const auto sent = static_cast<double>(now[i].sent - shares_before_[i].sent);
+    const auto proposed = static_cast<double>(now[i].proposed - shares_before_[i].proposed);
     taken.push_back({.gradient = gradients_[i].name,
                      .elements = gradients_[i].elements,
                      .density = sent / static_cast<double>(elements),
                      .threshold = now[i].threshold,
-                     .spread = now[i].spread});
+                     .spread = now[i].spread,
+                     .proposed = proposed / static_cast<double>(elements),
+                     .importances = now[i].importances});
   }
   shares_before_ = now;
   return taken;

@@ -40,7 +40,8 @@ constexpr Parameter kParameters[] = {
 constexpr double kUsualDensity = 0.015;  ///< of the union of the masks, if alpha suits the model and its learning rate
 constexpr double kGain = 0.1;            ///< share of the deviation from the target that one step corrects
 constexpr float kMostChange = 2;         ///< of the threshold in one step
-constexpr std::uint64_t kReportIn = 16;  ///< steps between reports of the spread, which costs a pass over all elements
+constexpr std::uint64_t kReportIn =
+    16;  ///< steps between reports of the importances, which cost passes over all elements
 
 struct Rule {
   std::optional<double> alpha;  ///< empty: found for `target`
@@ -118,6 +119,18 @@ double spread_of(const WeighedGradient& layer, double eps) {
   return (squares / static_cast<double>(layer.size) - mean * mean) / mean;
 }
 
+/// The elements by importance; zero is below the first octave, what is not finite above the last.
+Octaves octaves_of(const WeighedGradient& layer, double eps) {
+  Octaves octaves{};
+  const int last = static_cast<int>(octaves.size()) - 1;
+  for (std::size_t i = 0; i < layer.size; ++i) {
+    const double importance = layer.importance(i, eps);
+    const int octave = std::isfinite(importance) ? std::clamp(std::ilogb(importance) - kFirstOctave, 0, last) : last;
+    ++octaves[static_cast<std::size_t>(octave)];
+  }
+  return octaves;
+}
+
 double threshold_of(const Rule& rule, double alpha, double spread) {
   if (rule.beta == 0 || !std::isfinite(spread)) return alpha;
   return std::max(alpha + (spread > rule.turn ? rule.beta : -rule.beta) * spread, alpha / 10);
@@ -141,8 +154,9 @@ sparse::MaskCoding coding_of(const Settings& settings) {
                                   sparse::Selection& into) -> sparse::Proposal {
     const WeighedGradient layer{tensor.elements(), static_cast<const float*>(source.weights.data), tensor.size()};
     const float alpha = alpha_of(rule, layer, before, info.step);
-    const bool is_spread_used = rule.beta > 0 || (source.report != nullptr && info.step % kReportIn == 0);
-    const double spread = is_spread_used ? spread_of(layer, rule.eps) : 0;
+    const bool is_reported = source.report != nullptr && info.step % kReportIn == 0;
+    const double spread = rule.beta > 0 || is_reported ? spread_of(layer, rule.eps) : 0;
+    if (is_reported) source.report->importances = octaves_of(layer, rule.eps);
     propose(rule, layer, threshold_of(rule, alpha, spread),
             {source.key, info.step, static_cast<std::uint64_t>(info.rank)}, into);
     return {alpha, spread};

@@ -140,6 +140,7 @@ class MaskingCoder final : public Coder {
       least = place + std::size_t{1};
       if (agreed_[place] == 0 && std::isfinite(header.threshold)) agreed_[place] = header.threshold;
       proposals = read_indices(tensors_[place].values.count, proposals.subspan(sizeof header), arrived_);
+      if (tensors_[place].report != nullptr) tensors_[place].report->proposed += arrived_.size();
       add(masks_[place], arrived_);
     }
   }

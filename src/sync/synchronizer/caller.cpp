@@ -125,7 +125,7 @@ void Synchronizer::Impl::finish_step(double waited_s) {
 std::vector<SentShare> Synchronizer::Impl::sent_shares() const {
   std::vector<SentShare> shares;
   for (const compress::SelectionReport& of : flow_.reports.selections)
-    shares.push_back({of.sent, of.elements, of.threshold, of.spread});
+    shares.push_back({of.sent, of.elements, of.threshold, of.spread, of.proposed, of.importances});
   return shares;
 }
 
