@@ -95,6 +95,8 @@ struct ReplayOptions {
   std::string policy = "online";   ///< a name as predict_policies takes it
   std::uint64_t fusion_bytes = 0;  ///< size for `fusion` without a size of its own; 0: from model and ranks
   std::string algorithm = "auto";
+  /// "allreduce"; or "reduce_broadcast": the sums at rank 0, and from there to all, both with `algorithm`.
+  std::string exchange = "allreduce";
   int steps = 1;
 };
 
@@ -108,12 +110,14 @@ class Replay final {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  /// Measures all-reduces of sizes from 4 bytes a rank to all gradients: the median of `repeats` calls (fewer for long
-  /// calls), each timed on its slowest rank. Every rank returns equal values.
-  [[nodiscard]] MeasuredCost measure(const std::string& algorithm, int repeats);
+  /// Measures exchanges (ReplayOptions::exchange) of sizes from 4 bytes a rank to all gradients: the median of
+  /// `repeats` calls (fewer for long calls), each timed on its slowest rank. Every rank returns equal values. Throws
+  /// Misuse: an unknown exchange.
+  [[nodiscard]] MeasuredCost measure(const std::string& algorithm, int repeats,
+                                     const std::string& exchange = "allreduce");
   /// Seconds of each step on its slowest rank, from a barrier to the end of the last exchange; equal on every rank.
   /// Policies that weigh times use the costs of `cluster`. Under `online` the ranks agree before each bucket on the
-  /// gradients that are ready on all of them.
+  /// gradients that are ready on all of them. Throws Misuse: an unknown policy or exchange.
   [[nodiscard]] std::vector<double> run(const Cluster& cluster, const ReplayOptions& options);
 
  private:

@@ -1,6 +1,7 @@
 // Replay: sleeps until gradients are ready, and exchanges the profile's bytes.
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -20,7 +21,19 @@ using schedule::Bucket;
 
 constexpr double kLongCallSeconds = 0.2;  // longer calls are measured fewer times
 
+/// The collectives of an exchange, one after the other on each bucket.
+std::vector<Collective> collectives_of(const std::string& exchange) {
+  if (exchange == "allreduce") return {Collective::allreduce};
+  base::require(exchange == "reduce_broadcast", "no exchange '{}' in a replay; allowed: allreduce, reduce_broadcast",
+                exchange);
+  return {Collective::reduce, Collective::broadcast};
+}
+
 base::Time now() { return std::chrono::steady_clock::now(); }
+
+void wait_all(std::vector<Work> works) {
+  for (Work& work : works) work.wait();
+}
 
 /// The ready times of one step's layers.
 class Pass final {
@@ -41,13 +54,15 @@ class Replay::Impl final {
  public:
   Impl(Group& group, const Profile& profile);
 
-  MeasuredCost measure(const std::string& algorithm, int repeats);
+  MeasuredCost measure(const std::string& algorithm, int repeats, const std::string& exchange);
   std::vector<double> run(const Cluster& cluster, const ReplayOptions& options);
 
  private:
   [[nodiscard]] Buffer span(const Bucket& bucket);
-  void exchange_planned(const Pass& pass, const schedule::Partition& partition, const std::string& algorithm);
-  void exchange_online(const Pass& pass, const std::string& algorithm);
+  [[nodiscard]] std::vector<Work> start_all(const std::vector<Collective>& collectives, Buffer buffer,
+                                            const CollectiveOptions& options);
+  void exchange_planned(const Pass& pass, const schedule::Partition& partition, const ReplayOptions& options);
+  void exchange_online(const Pass& pass, const ReplayOptions& options);
   void agree_on_longest(std::vector<double>& seconds);
 
   Group& group_;
@@ -77,7 +92,15 @@ void Replay::Impl::agree_on_longest(std::vector<double>& seconds) {
   allreduce(group_, {seconds.data(), seconds.size(), DType::f64}, {.op = ReduceOp::max, .name = "replay: times"});
 }
 
-MeasuredCost Replay::Impl::measure(const std::string& algorithm, int repeats) {
+std::vector<Work> Replay::Impl::start_all(const std::vector<Collective>& collectives, Buffer buffer,
+                                          const CollectiveOptions& options) {
+  std::vector<Work> works;
+  for (const Collective collective : collectives) works.push_back(start(group_, collective, buffer, options));
+  return works;
+}
+
+MeasuredCost Replay::Impl::measure(const std::string& algorithm, int repeats, const std::string& exchange) {
+  const std::vector<Collective> collectives = collectives_of(exchange);
   MeasuredCost cost{.algorithm = algorithm == "auto" ? "" : algorithm};
   const auto ranks = static_cast<std::size_t>(group_.size());
   double before_s = 0;
@@ -87,7 +110,8 @@ MeasuredCost Replay::Impl::measure(const std::string& algorithm, int repeats) {
     for (int i = 0; i <= calls; ++i) {
       barrier(group_);
       const base::Time begin = now();
-      allreduce(group_, {gradients_.data(), count, DType::f32}, {.algorithm = algorithm, .name = "replay: measure"});
+      wait_all(start_all(collectives, {gradients_.data(), count, DType::f32},
+                         {.algorithm = algorithm, .name = "replay: measure"}));
       if (i > 0) seconds.push_back(base::seconds(now() - begin));
     }
     agree_on_longest(seconds);
@@ -110,9 +134,9 @@ std::vector<double> Replay::Impl::run(const Cluster& cluster, const ReplayOption
     barrier(group_);
     const Pass pass(ready_s_);
     if (decides_late)
-      exchange_online(pass, options.algorithm);
+      exchange_online(pass, options);
     else
-      exchange_planned(pass, partition, options.algorithm);
+      exchange_planned(pass, partition, options);
     seconds.push_back(pass.elapsed_s());
   }
   agree_on_longest(seconds);
@@ -120,18 +144,21 @@ std::vector<double> Replay::Impl::run(const Cluster& cluster, const ReplayOption
 }
 
 void Replay::Impl::exchange_planned(const Pass& pass, const schedule::Partition& partition,
-                                    const std::string& algorithm) {
+                                    const ReplayOptions& options) {
+  const std::vector<Collective> collectives = collectives_of(options.exchange);
   std::vector<Work> works;
   for (const Bucket& bucket : partition) {
     pass.await(bucket.first);
-    works.push_back(start(group_, Collective::allreduce, span(bucket),
-                          {.algorithm = algorithm, .name = timeline_.layers[bucket.first].name}));
+    std::ranges::move(start_all(collectives, span(bucket),
+                                {.algorithm = options.algorithm, .name = timeline_.layers[bucket.first].name}),
+                      std::back_inserter(works));
   }
-  for (Work& work : works) work.wait();
+  wait_all(std::move(works));
 }
 
 /// Whenever the channel is free, exchanges all gradients that are ready on every rank, as the synchronizer does.
-void Replay::Impl::exchange_online(const Pass& pass, const std::string& algorithm) {
+void Replay::Impl::exchange_online(const Pass& pass, const ReplayOptions& options) {
+  const std::vector<Collective> collectives = collectives_of(options.exchange);
   schedule::OnlineDispatch dispatch(timeline_.layers.size());
   while (!dispatch.all_sent()) {
     const std::size_t awaited = dispatch.frontier() - 1;
@@ -140,13 +167,16 @@ void Replay::Impl::exchange_online(const Pass& pass, const std::string& algorith
     auto first = static_cast<std::int64_t>(dispatch.offer().value_or(awaited));
     allreduce(group_, {&first, 1, DType::i64}, {.op = ReduceOp::max, .name = "replay: how far every rank is ready"});
     const Bucket bucket = dispatch.take(static_cast<std::size_t>(first));
-    allreduce(group_, span(bucket), {.algorithm = algorithm, .name = timeline_.layers[bucket.first].name});
+    wait_all(start_all(collectives, span(bucket),
+                       {.algorithm = options.algorithm, .name = timeline_.layers[bucket.first].name}));
   }
 }
 
 Replay::Replay(Group& group, const Profile& profile) : impl_(std::make_unique<Impl>(group, profile)) {}
 Replay::~Replay() = default;
-MeasuredCost Replay::measure(const std::string& algorithm, int repeats) { return impl_->measure(algorithm, repeats); }
+MeasuredCost Replay::measure(const std::string& algorithm, int repeats, const std::string& exchange) {
+  return impl_->measure(algorithm, repeats, exchange);
+}
 std::vector<double> Replay::run(const Cluster& cluster, const ReplayOptions& options) {
   return impl_->run(cluster, options);
 }

@@ -79,6 +79,28 @@ TEST(ReplayPrediction, OfTheSlowerNetworkIsDilated) {
   }
 }
 
+TEST(ReplayedContenders, AreTheNamedOnes) {
+  EXPECT_EQ(replayed_contenders({"all"}).size(), replayed_contenders().size());
+  const auto chosen = replayed_contenders({"alone", "traditional"});
+  ASSERT_EQ(chosen.size(), 2U);
+  EXPECT_EQ(chosen[0].name, "alone");
+  EXPECT_EQ(chosen[1].name, "traditional");
+  EXPECT_THROW(static_cast<void>(replayed_contenders({"grpc"})), Misuse);
+  EXPECT_THROW(static_cast<void>(replayed_contenders({})), Misuse);
+}
+
+// Fig. 5.1: round-robin is the worst placement of GoogLeNet.
+TEST(ReplayPrediction, OfGoogLeNetHasItsParametersAndRoundRobinIsItsWorst) {
+  const auto& traditional = replayed_contenders()[1];
+  const auto model = replayed_model("googlenet");
+  const auto lpt = predicted(model, traditional, kGigabit);
+  const auto turns = predicted(model, traditional, {.placement = "round_robin", .bits_per_s = 1e9});
+  EXPECT_NEAR(lpt.training.compute_s, 0.088, 1e-9);
+  EXPECT_NEAR(lpt.pushed_bytes, 4.0 * 6'998'552, 1);
+  EXPECT_GT(turns.load_variation, 10 * lpt.load_variation);
+  EXPECT_GT(turns.training.iteration_s, 1.5 * lpt.training.iteration_s);
+}
+
 TEST(ReplayPrediction, OfAnUnknownModelIsMisuse) { EXPECT_THROW(static_cast<void>(replayed_model("vgg16")), Misuse); }
 
 }  // namespace

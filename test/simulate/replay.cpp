@@ -54,6 +54,26 @@ TEST(Replay, MeasuresACostThatEveryRankKnows) {
   EXPECT_EQ(costs[0].algorithm, "ring");
 }
 
+// A broadcast ends on the other ranks only after the reduction has reached rank 0.
+TEST(Replay, OfReduceBroadcastIsMeasuredAndStepsAsTheAllreduceIs) {
+  std::vector<std::vector<double>> steps(3);
+  std::vector<MeasuredCost> costs(3);
+  on_ranks(3, [&](Group& group) {
+    Replay replay(group, four_layers());
+    const auto rank = static_cast<std::size_t>(group.rank());
+    costs[rank] = replay.measure("mst", 3, "reduce_broadcast");
+    for (const char* policy : {"wfbp", "single", "online"})
+      for (const double seconds : replay.run({.ranks = 3, .costs = {costs[rank]}},
+                                             {.policy = policy, .algorithm = "mst", .exchange = "reduce_broadcast"}))
+        steps[rank].push_back(seconds);
+  });
+  EXPECT_EQ(costs[0].table, costs[2].table);
+  EXPECT_EQ(costs[0].table.back().first, 4 * (64 << 10));
+  ASSERT_EQ(steps[0].size(), 3U);
+  EXPECT_EQ(steps[0], steps[2]);
+  EXPECT_GE(*std::ranges::min_element(steps[0]), 12e-3);
+}
+
 TEST(Replay, RefusesWhatIsNotThere) {
   on_ranks(1, [&](Group& group) {
     Profile odd = four_layers();
@@ -61,6 +81,8 @@ TEST(Replay, RefusesWhatIsNotThere) {
     EXPECT_THROW(Replay(group, odd), Misuse);
     Replay replay(group, four_layers());
     EXPECT_THROW(std::ignore = replay.run({}, {.policy = "best"}), Misuse);
+    EXPECT_THROW(std::ignore = replay.run({}, {.policy = "single", .exchange = "sharded"}), Misuse);
+    EXPECT_THROW(std::ignore = replay.measure("ring", 1, "sharded"), Misuse);
   });
   EXPECT_THROW(std::ignore = dilated(four_layers(), 0), Misuse);
   EXPECT_DOUBLE_EQ(dilated(four_layers(), 10).layers[2].backward_s, 2e-2);

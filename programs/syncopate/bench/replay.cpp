@@ -40,6 +40,9 @@ std::pair<double, double> core_ticks() {
 
 bool has_rate(const ReplayRequest& request) { return !request.lab.empty() && request.lab != "none"; }
 
+/// The costs that are known before anything is measured are those of an all-reduce on the declared network.
+bool is_declared(const ReplayRequest& request) { return has_rate(request) && request.exchange == "allreduce"; }
+
 /// The declared network, before anything is measured.
 Cluster declared_cluster(const ReplayRequest& request) {
   return {.ranks = request.ranks,
@@ -47,6 +50,12 @@ Cluster declared_cluster(const ReplayRequest& request) {
                             .beta_s_per_byte = 8 * kEthernetHeaders / parse_rate(request.lab),
                             .gamma_s_per_byte = 0},
           .algorithm = request.algorithm};
+}
+
+double computing_s(const Profile& profile) {
+  double seconds = profile.forward_s;
+  for (const ProfileLayer& layer : profile.layers) seconds += layer.backward_s;
+  return seconds;
 }
 
 double simulated_s(const Profile& profile, const Cluster& cluster, const std::string& policy, bool segments) {
@@ -64,11 +73,12 @@ Measured measure(const ReplayRequest& request, const Profile& profile, Group& gr
   Measured result{.steps = {},
                   .cluster = {.ranks = request.ranks,
                               .algorithm = request.algorithm,
-                              .costs = {replay.measure(request.algorithm, kRepeats)}}};
+                              .costs = {replay.measure(request.algorithm, kRepeats, request.exchange)}}};
   const auto begin = core_ticks();
   for (int round = 0; round < request.rounds; ++round)
     for (const std::string& policy : parts_of(request.policies)) {
-      const ReplayOptions options{.policy = policy, .algorithm = request.algorithm, .steps = request.steps};
+      const ReplayOptions options{
+          .policy = policy, .algorithm = request.algorithm, .exchange = request.exchange, .steps = request.steps};
       std::vector<double>& steps = result.steps[policy];
       const std::vector<double> more = replay.run(result.cluster, options);
       steps.insert(steps.end(), more.begin(), more.end());
@@ -82,21 +92,24 @@ nlohmann::json row_of(const ReplayRequest& request, const Profile& profile, cons
                       const std::string& policy) {
   const std::vector<double>& steps = measured.steps.at(policy);
   const double simulated = simulated_s(profile, measured.cluster, policy, false);
-  return {
-      {"benchmark", "replay"},
-      {"policy", policy},
-      {"ranks", request.ranks},
-      {"rate", has_rate(request) ? nlohmann::json(request.lab) : nlohmann::json()},
-      {"compute", "sleep"},
-      {"dilation", request.dilation},
-      {"delay_seconds", request.alpha_us * 1e-6},
-      {"algorithm", request.algorithm},
-      {"step_seconds", timing(steps)},
-      {"simulated_s", simulated},
-      {"declared_s", has_rate(request) ? nlohmann::json(simulated_s(profile, declared_cluster(request), policy, true))
-                                       : nlohmann::json()},
-      {"error", median(steps) / simulated - 1},
-      {"busy_share", measured.busy_share}};
+  return {{"benchmark", "replay"},
+          {"policy", policy},
+          {"ranks", request.ranks},
+          {"rate", has_rate(request) ? nlohmann::json(request.lab) : nlohmann::json()},
+          {"compute", "sleep"},
+          {"dilation", request.dilation},
+          {"delay_seconds", request.alpha_us * 1e-6},
+          {"exchange", request.exchange},
+          {"algorithm", request.algorithm},
+          {"model", profile.model},
+          {"compute_s", computing_s(profile)},
+          {"step_seconds", timing(steps)},
+          {"simulated_s", simulated},
+          {"declared_s", is_declared(request)
+                             ? nlohmann::json(simulated_s(profile, declared_cluster(request), policy, true))
+                             : nlohmann::json()},
+          {"error", median(steps) / simulated - 1},
+          {"busy_share", measured.busy_share}};
 }
 
 /// Ratios of steps to that of the first policy, measured and simulated; and pairs whose simulated order was not met.
@@ -122,8 +135,9 @@ Verdict verdict_of(const std::vector<nlohmann::json>& rows) {
 }
 
 void print_table(const std::vector<nlohmann::json>& rows, const Verdict& verdict, const ReplayRequest& request) {
-  print_text("{} replayed on {} ranks{}; {} all-reduce\n", request.profile, request.ranks,
-             request.lab.empty() ? "" : ", each on a host of its own at " + request.lab, request.algorithm);
+  print_text("{} replayed on {} ranks{}; {} by {}\n", request.profile, request.ranks,
+             request.lab.empty() ? "" : ", each on a host of its own at " + request.lab, request.exchange,
+             request.algorithm);
   print_text("computing is sleep, {:g} times as long; every message leaves {:g} us later; machine {:.0f} % busy\n\n",
              request.dilation, request.alpha_us, 100 * rows.front()["busy_share"].get<double>());
   print_text("{:<14}{:>26}{:>11}{:>9}{:>10}{:>18}{:>8}\n", "policy", "step (min..max)", "simulated", "error",
@@ -148,6 +162,7 @@ std::vector<std::string> words_of(const ReplayRequest& request, const std::strin
                                                       {"--dilation", fmt::format("{}", request.dilation)},
                                                       {"--alpha-us", fmt::format("{}", request.alpha_us)},
                                                       {"--algorithm", request.algorithm},
+                                                      {"--exchange", request.exchange},
                                                       {"--policy", request.policies},
                                                       {"--rounds", fmt::format("{}", request.rounds)},
                                                       {"--steps", fmt::format("{}", request.steps)}};
@@ -173,7 +188,11 @@ void declare(CLI::App& app, ReplayRequest& request) {
   app.add_option("--alpha-us", request.alpha_us, "microseconds by which every message leaves later")
       ->check(between(0.0, 1e6))
       ->capture_default_str();
-  app.add_option("--algorithm", request.algorithm, "of the all-reduce")->capture_default_str();
+  app.add_option("--algorithm", request.algorithm, "of the exchange's collectives")->capture_default_str();
+  app.add_option("--exchange", request.exchange,
+                 "allreduce; or reduce_broadcast: a reduction to rank 0 and a broadcast from it")
+      ->check(one_of("exchange", {"allreduce", "reduce_broadcast"}))
+      ->capture_default_str();
   app.add_option("--policy", request.policies, "policies, comma-separated; ratios are to the first")
       ->capture_default_str();
   app.add_option("--rounds", request.rounds, "turns of every policy")->check(between(1, 1000))->capture_default_str();

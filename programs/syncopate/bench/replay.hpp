@@ -15,6 +15,7 @@ struct ReplayRequest {
   double dilation = 10;   ///< computing takes this many times as long
   double alpha_us = 450;  ///< startup time that every message takes more
   std::string algorithm = "ring";
+  std::string exchange = "allreduce";  ///< of each bucket; or "reduce_broadcast"
   std::string policies = "wfbp,single,mg_wfbp,exact_dp,online";
   int rounds = 4, steps = 5;  ///< of each policy, in turn
 };

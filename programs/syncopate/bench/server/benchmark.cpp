@@ -163,8 +163,10 @@ void declare(CLI::App& app, ServerRequest& request) {
                  "an emulated host for each worker with a port of this rate (1gbit); servers on them in turns")
       ->type_name("RATE")
       ->check(bit_rate());
-  app.add_option("--contenders", request.contenders, "grpc: a bare stream of the same bytes; all; or none")
-      ->check(one_of("contenders", {"all", "grpc", "none"}))
+  app.add_option(
+         "--contenders", request.contenders,
+         "grpc: a bare stream of the same bytes; all; or none; replay: all, or some of alone,traditional,wait_free,"
+         "front_first,ssp,codec,combined")
       ->capture_default_str();
   app.add_option("--rounds", request.rounds, "runs of every contender, interleaved")
       ->check(between(1, 1000))
@@ -173,8 +175,8 @@ void declare(CLI::App& app, ServerRequest& request) {
       ->check(between(1, 10'000))
       ->capture_default_str();
   app.add_option("--replay", request.replay,
-                 "thesis: instead of push and pull, steps of its two models with computing emulated by sleeping");
-  app.add_option("--models", request.models, "replay: resnet110,inception_v4_slim")->capture_default_str();
+                 "thesis: instead of push and pull, steps of its models with computing emulated by sleeping");
+  app.add_option("--models", request.models, "replay: resnet110,googlenet,inception_v4_slim")->capture_default_str();
   app.add_option("--placement", request.placement, "replay: placement of tables on servers")->capture_default_str();
   app.add_option("--dilation", request.dilation, "replay: factor by which computing takes longer, for a slower --lab")
       ->check(above_zero())

@@ -1,7 +1,9 @@
 // Replay: the lab, and a job in it for each model and contender of the thesis.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "bench/options.hpp"
@@ -22,8 +24,10 @@ void require_allowed(const ServerRequest& request) {
   if (request.replay != "thesis") throw Misuse(fmt::format("there is no replay '{}'; allowed: thesis", request.replay));
   if (request.lab.empty())
     throw Misuse("--replay needs --lab RATE, the rate of the emulated hosts' ports; the thesis had 1gbit");
-  if (parts_of(request.models).empty()) throw Misuse("--models is empty; allowed: resnet110, inception_v4_slim");
+  if (parts_of(request.models).empty())
+    throw Misuse("--models is empty; allowed: resnet110, googlenet, inception_v4_slim");
   for (const std::string& model : parts_of(request.models)) static_cast<void>(replayed_model(model));
+  static_cast<void>(replayed_contenders(parts_of(request.contenders)));
 }
 
 class Replays final {
@@ -33,6 +37,7 @@ class Replays final {
         session_(session),
         scene_(scene),
         rows_(rows),
+        contenders_(replayed_contenders(parts_of(request.contenders))),
         server_(launch::path_of(launch::kServer, session)),
         worker_(launch::path_of(launch::kBenchServer, session)),
         progress_(session, "bench server"),
@@ -43,7 +48,7 @@ class Replays final {
   int run() {
     for (int round = 0; round < request_.rounds; ++round)
       for (const std::string& model : parts_of(request_.models))
-        for (const ReplayedContender& contender : replayed_contenders()) {
+        for (const ReplayedContender& contender : contenders_) {
           progress_.show(fmt::format("round {}/{}, {}, {}", round + 1, request_.rounds, model, contender.name));
           if (const int code = run_one(replayed_model(model), contender); code != 0) return code;
         }
@@ -86,6 +91,7 @@ class Replays final {
   const Session& session_;
   const ReplayScene& scene_;
   ReplayRows& rows_;
+  const std::vector<ReplayedContender> contenders_;
   const std::string server_, worker_;  ///< paths of the programs
   Progress progress_;
   lab::Lab lab_;
@@ -95,9 +101,13 @@ class Replays final {
 
 void require_replayed(const CLI::App& app, const ServerRequest& request) {
   const bool replays = !request.replay.empty();
-  for (const char* option : {"--bytes", "--tables", "--replicas", "--contenders"})
+  if (const std::vector<std::string> allowed{"all", "grpc", "none"};
+      !replays && std::ranges::find(allowed, request.contenders) == allowed.end())
+    throw Misuse(
+        fmt::format("--contenders {}; allowed without --replay: {}", request.contenders, fmt::join(allowed, ", ")));
+  for (const char* option : {"--bytes", "--tables", "--replicas"})
     if (replays && app.count(option) > 0)
-      throw Misuse(fmt::format("{} is not for --replay, whose models and contenders are the thesis'", option));
+      throw Misuse(fmt::format("{} is not for --replay, whose models are the thesis'", option));
   for (const char* option : {"--models", "--placement", "--dilation"})
     if (!replays && app.count(option) > 0) throw Misuse(fmt::format("{} is for --replay thesis", option));
 }

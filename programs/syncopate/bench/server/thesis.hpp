@@ -10,12 +10,12 @@
 
 namespace syncopate::tools::bench {
 
-/// A model as the thesis trained it on one machine (Table 1.1).
+/// A model as the thesis trained it on one machine.
 struct ReplayedModel {
   std::string name;  ///< of an architecture of the catalogue
   double step_s = 0;
 };
-/// "resnet110" and "inception_v4_slim". Throws Misuse for others.
+/// "resnet110", "googlenet" and "inception_v4_slim". Throws Misuse for others.
 [[nodiscard]] ReplayedModel replayed_model(const std::string& name);
 
 /// A contender: the options combined in a run. The first contender is one machine alone.
@@ -23,6 +23,8 @@ struct ReplayedContender {
   std::string name, flow, consistency = "bsp", codec = "none", answers = "none";
 };
 [[nodiscard]] const std::vector<ReplayedContender>& replayed_contenders();
+/// Those of these names, in the order of the names; "all" alone: all. Throws Misuse: no name, or an unknown one.
+[[nodiscard]] std::vector<ReplayedContender> replayed_contenders(const std::vector<std::string>& names);
 
 struct ReplayScene {
   int workers = 4, servers = 4;
