@@ -30,6 +30,10 @@ def turn(number, run="r", ours=0.5, gloo=1.0):
     return [step("alone", 0.25, number, run), step("ddp-gloo", gloo, number, run), step("syncopate-ddp", ours, number, run)]
 
 
+def timed(quantity, median, number=1, **keys):
+    return ABOUT | {"turn": number, quantity: {"median": median, "min": median, "max": median}} | keys
+
+
 class Measured(Tree):
     def pages(self, text):
         self.write("README.md", text)
@@ -74,7 +78,61 @@ class Written(unittest.TestCase):
         with self.assertRaises(SystemExit):
             measure.step_table(turn(1) + turn(2)[:-1])
 
-    def test_the_page_of_each_block_with_rows_has_its_mark(self):
+    def test_selections_are_compared_within_a_size_and_a_turn(self):
+        names, turns = ("topk:0.001", "dgc:0.001", "mstopk:0.001"), {1: (1, 2, 8), 2: (4, 4, 4), 3: (1, 3, 9)}
+        rows = [timed("encode_seconds", seconds * size / 2**20, number, codec=codec, elements=size)
+                for size in (2**21, 2**18) for number, times in turns.items() for codec, seconds in zip(names, times, strict=True)]
+        small, large = measure.selections_by_size(rows).splitlines()[2:]
+        self.assertEqual("| 256 Ki | 250 ms (250 ms..1 s) | 750 ms (500 ms..1 s) | 2 s (1 s..2.25 s) | 2.00 | 8.00 |", small)
+        self.assertTrue(large.startswith("| 2 Mi | 2 s "), large)
+
+    def test_parts_of_an_iteration_are_those_of_the_computer_that_is_not_dilated(self):
+        seconds = {"mst": 20, "bidirectional_exchange": 18, "linear_pipeline": 16}
+        rows = [timed("step_seconds", of + (policy == "wfbp"), algorithm=algorithm, exchange=exchange, policy=policy, dilation=8.0, compute_s=8.0,
+                      simulated_s=15.0)
+                for algorithm, of in seconds.items()
+                for exchange, policy in (("reduce_broadcast", "single"), ("allreduce", "single"), ("allreduce", "wfbp"))]
+        lines = measure.iterations(rows).splitlines()[2:]
+        self.assertEqual("| Alg. 1 | MST | 20 s (20 s..20 s) | 1.5 s, 1 s, 60.0 % | 1.25 | 15 s |", lines[0])
+        self.assertEqual(["Alg. 1", "Alg. 1", "Alg. 1", "Alg. 2", "Alg. 2", "Alg. 2", "Alg. 3", "Alg. 3", "Alg. 3"],
+                         [line.split(" | ")[0].strip("| ") for line in lines])
+        self.assertIn("| 17 s (17 s..17 s) |", lines[8])
+
+    def test_policies_are_compared_within_their_model(self):
+        rows = [timed("step_seconds", scale * seconds, model=model, policy=policy, simulated_s=scale * seconds / 2)
+                for model, scale in (("GoogLeNet with both", 1), ("ResNet-50, 32 images", 10))
+                for policy, seconds in (("wfbp", 6), ("mg_wfbp", 4))]
+        lines = measure.replayed(rows).splitlines()[2:]
+        self.assertEqual("| GoogLeNet | `wfbp` | 6 s (6 s..6 s) | 3 s | 1.50 | 1.50 |", lines[0])
+        self.assertEqual("| ResNet-50 | `mg_wfbp` | 40 s (40 s..40 s) | 20 s | 1.00 | 1.00 |", lines[3])
+
+    def test_placements_share_the_machine_alone_of_their_turn(self):
+        row = lambda number, contender, placement, seconds: timed(
+            "step_seconds", seconds, number, model="m", contender=contender, placement=placement, workers=1 if contender == "alone" else 4,
+            predicted_speedup=2.0, load_variation=0.5)
+        rows = [each for number, alone in enumerate((1, 2, 3), 1)
+                for each in (row(number, "alone", "uniform", alone), row(number, "traditional", "uniform", 2), row(number, "traditional", "lpt", 4))]
+        self.assertEqual(["| m | `uniform` | 2 s (2 s..2 s) | 4.00 | 2.00 | 0.500 |", "| m | `lpt` | 4 s (4 s..4 s) | 2.00 | 2.00 | 0.500 |"],
+                         measure.placements(rows).splitlines()[2:])
+
+    def test_rows_of_no_contender_are_left_out(self):
+        printed = "\n".join(json.dumps({"benchmark": name}) for name in ("cost", "replay", "replay ratios"))
+        done = measure.subprocess.CompletedProcess([], 0, stdout=f"text\n{printed}\n", stderr="")
+        with mock.patch.object(measure.subprocess, "run", lambda *words, **options: done):
+            self.assertEqual([{"benchmark": "replay", "command": "syncopate bench replay a"}], measure.rows_printed(["bench replay a"]))
+
+    def test_a_block_without_a_complete_run_says_what_measures_it(self):
+        page = "docs/papers/mg-wfbp.md"
+        with mock.patch.object(measure, "rows_of", lambda name: []):
+            text = measure.with_blocks(page, "a\n<!-- measured: mg_wfbp -->\nold 1 s\n<!-- end of measured -->\nb\n")
+        self.assertIn("Not measured", text)
+        self.assertIn("`scripts/measure mg_wfbp`", text)
+        for command in measure.TABLES["mg_wfbp"].commands:
+            self.assertIn(f"`syncopate {command}`", text)
+        self.assertNotIn("old", text)
+        self.assertTrue(text.startswith("a\n<!--") and text.endswith("<!-- end of measured -->\nb\n"), text)
+
+    def test_the_page_of_each_block_has_its_mark(self):
         for page in measure.pages():
             measure.with_blocks(page, (ROOT / page).read_text())
 
