@@ -54,21 +54,32 @@ TEST(Replay, MeasuresACostThatEveryRankKnows) {
   EXPECT_EQ(costs[0].algorithm, "ring");
 }
 
-// A broadcast ends on the other ranks only after the reduction has reached rank 0.
-TEST(Replay, OfReduceBroadcastIsMeasuredAndStepsAsTheAllreduceIs) {
+// The reduction brings the gradients of the others to rank 0, the broadcast takes the sums from there.
+TEST(Replay, OfReduceBroadcastMovesTheGradientsToRankZeroAndBack) {
+  constexpr std::uint64_t kGradients = 4 * (64 << 10);
   std::vector<std::vector<double>> steps(3);
+  std::vector<Traffic> moved(3);
   std::vector<MeasuredCost> costs(3);
   on_ranks(3, [&](Group& group) {
     Replay replay(group, four_layers());
     const auto rank = static_cast<std::size_t>(group.rank());
     costs[rank] = replay.measure("mst", 3, "reduce_broadcast");
+    const Traffic before = group.traffic();
     for (const char* policy : {"wfbp", "single", "online"})
       for (const double seconds : replay.run({.ranks = 3, .costs = {costs[rank]}},
                                              {.policy = policy, .algorithm = "mst", .exchange = "reduce_broadcast"}))
         steps[rank].push_back(seconds);
+    const Traffic after = group.traffic();
+    moved[rank] = {after.sent_bytes - before.sent_bytes, after.received_bytes - before.received_bytes};
   });
+  EXPECT_GE(moved[0].sent_bytes, 3 * kGradients) << "the broadcasts of three steps";
+  EXPECT_GE(moved[0].received_bytes, 3 * kGradients) << "their reductions";
+  for (std::size_t rank = 1; rank < 3; ++rank) {
+    EXPECT_GE(moved[rank].sent_bytes, 3 * kGradients) << rank;
+    EXPECT_GE(moved[rank].received_bytes, 3 * kGradients) << rank;
+  }
   EXPECT_EQ(costs[0].table, costs[2].table);
-  EXPECT_EQ(costs[0].table.back().first, 4 * (64 << 10));
+  EXPECT_EQ(costs[0].table.back().first, kGradients);
   ASSERT_EQ(steps[0].size(), 3U);
   EXPECT_EQ(steps[0], steps[2]);
   EXPECT_GE(*std::ranges::min_element(steps[0]), 12e-3);
