@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"figure", "/nothing.jsonl", "-o", "x"}, "cannot read /nothing.jsonl: No such file"},
         Mistake{{"bench", "replay", "/nothing.json"}, "cannot read /nothing.json: No such file"},
         Mistake{{"bench", "server", "--replay", "thesis", "--lab", "1gbit", "--models", "vgg16"},
-                "the thesis has no model 'vgg16'; allowed: resnet110, inception_v4_slim"},
+                "the thesis has no model 'vgg16'; allowed: resnet110, googlenet, inception_v4_slim"},
         Mistake{{"bench", "server", "--replay", "thesis", "--lab", "1gbit", "--models", ""}, "--models is empty"},
         Mistake{{"bench", "server", "--replay", "thesis"}, "--replay needs --lab RATE"},
         Mistake{{"bench", "server", "--replay", "paper", "--lab", "1gbit"}, "there is no replay 'paper'"},
