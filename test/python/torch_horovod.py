@@ -6,7 +6,7 @@ import sys
 from unittest import mock
 
 import torch
-from device.chosen import DEVICE, late
+from device.chosen import DEVICE, busy, late
 from torch import nn
 
 import syncopate
@@ -471,6 +471,7 @@ def undetected(rank, size, store):
     missed, total = [], stacked(size).sum(0)
     for name, (place, replaced, planted) in {**MISTAKES, "nothing is planted": (on_host, "IN_PLACE", on_host.IN_PLACE)}.items():
         with mock.patch.object(place, replaced, planted), late(0, 5000, rank):
+            busy(0.5)  # the copy down comes later than the exchange, also on a busy machine
             found = hvd.synchronize(hvd.allreduce_async(of(rank), op=hvd.Sum))
         missed += [name] if torch.equal(found.to("cpu"), total.to("cpu")) else []
     hvd.shutdown()
