@@ -86,6 +86,14 @@ TEST(Parts, LeaveWholeWhenAnotherWorkerWaits) {
   EXPECT_EQ(rest.left, 0);
 }
 
+TEST(Parts, OfStepsThatAreStillToBeMadeCannotBeRequired) {
+  for (const char* consistency : {"gaia:0.01,5", "ssp:5"}) {
+    Ends ends(setup_of(consistency));
+    ends.at_worker.want(3);
+    EXPECT_FALSE(ends.at_worker.request()) << consistency << ": there is nothing to send";
+  }
+}
+
 TEST(Parts, OfManyElementsAreNotPacked) {
   Ends ends(setup_of("gaia:0.01,5"));
   const Push push = ends.step(kElements - 1);

@@ -78,7 +78,7 @@ std::optional<BlockRequest> WorkerBlock::request() {
   if (request_) return std::nullopt;
   ClockView now = clock_view();
   const bool must = must_fetch(rules_.consistency, now);
-  const bool is_required = must || whole_ < wanted_;
+  const bool is_required = must || whole_ < std::min(wanted_, own_);  // of steps that it has made
   if (!is_required && sent_ == own_) return std::nullopt;
   if (rules_.consistency.travels_early) now.significance = significance();
   if (!travels(rules_.consistency, now)) return std::nullopt;
