@@ -98,7 +98,9 @@ class WorkerProcess final {
   const std::size_t index_;
   const Clock steps_;
   std::vector<Pending> pending_;  ///< by server
-  std::uint64_t seen_ = 0;        ///< arrivals
+  /// Fetches of each of a server's blocks on the current stream, at the clock of the last one.
+  std::vector<std::map<std::uint32_t, std::pair<Clock, int>>> fetches_;
+  std::uint64_t seen_ = 0;  ///< arrivals
   bool computes_ = false, is_held_ = false, is_dead_ = false;
   std::optional<std::size_t> pulled_;  ///< the table of rows of the pull that is under way
   enum class Visit { none, begun, ended } visit_ = Visit::none;

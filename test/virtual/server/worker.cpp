@@ -56,7 +56,8 @@ WorkerProcess::WorkerProcess(Job& job, std::size_t index, std::size_t host, Cloc
       job_(job),
       index_(index),
       steps_(steps),
-      pending_(job.setup.servers) {}
+      pending_(job.setup.servers),
+      fetches_(job.setup.servers) {}
 
 WorkerProcess::~WorkerProcess() {
   shell.end();
@@ -99,6 +100,7 @@ bool WorkerProcess::is_refused() const {
 void WorkerProcess::dial(std::size_t server, streams::DialEvents events) {
   const auto reached = [this, server, reached = std::move(events.reached)](std::unique_ptr<streams::Stream> stream) {
     pending_[server].clear();
+    fetches_[server].clear();
     streams::StreamEvents to = reached(std::make_unique<Watched>(std::move(stream), *this, server));
     to.received = [this, server, received = std::move(to.received)](Payload bytes) {
       note_received(server, bytes);
@@ -117,6 +119,13 @@ void WorkerProcess::note_sent(std::size_t server, base::ConstBytes head) {
     const std::uint32_t block = push != nullptr ? push->block : fetch->block;
     if (const int pending = ++pending_[server][block]; pending > 1)
       job_.law(fmt::format("worker {} has {} pending requests of block {}", index_, pending, block));
+  }
+  if (fetch != nullptr) {
+    auto& [at, count] = fetches_[server][fetch->block];
+    count = at == clock() ? count + 1 : 1;
+    at = clock();
+    if (count > 3)  // the first weights, those that a step must have, and the last ones
+      job_.law(fmt::format("worker {} fetches block {} again and again at step {}", index_, fetch->block, at));
   }
   job_.world.note("worker sends", index_, message.index());
   job_.pushes += push != nullptr ? 1 : 0;
