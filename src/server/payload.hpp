@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/bytes.hpp"
 
@@ -19,6 +20,11 @@ struct Payload {
 
 [[nodiscard]] inline Payload payload_of(std::string text) {
   const auto owner = std::make_shared<const std::string>(std::move(text));
+  return {owner, std::as_bytes(std::span(*owner))};
+}
+
+[[nodiscard]] inline Payload copy_of(std::span<const float> values) {
+  const auto owner = std::make_shared<const std::vector<float>>(values.begin(), values.end());
   return {owner, std::as_bytes(std::span(*owner))};
 }
 

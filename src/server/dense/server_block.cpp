@@ -394,14 +394,10 @@ Weights ServerBlock::answer(std::size_t worker, double now_s) {
   Weights message = message_to(workers_[worker]);
   const std::uint64_t version = workers_[worker].version;
   if (const auto index = kept_part(version)) {
-    auto copy = std::make_shared<const std::vector<float>>(part(*index));
-    const auto bytes = std::as_bytes(std::span(*copy));
     message.version = version;
-    message.values = {std::move(copy), bytes};
+    message.values = copy_of(part(*index));
   } else if (version == kExact && rules_.storages.answer) {
-    auto copy = std::make_shared<const std::vector<float>>(weights_);
-    const auto bytes = std::as_bytes(std::span(*copy));
-    message.values = {std::move(copy), bytes};
+    message.values = copy_of(weights_);
   } else {
     answers_.answer(shown(), version, message);
   }

@@ -113,8 +113,9 @@ class WorkerBlock final {
   std::span<float> velocity_;           ///< to be masked; empty: none is
   std::uint64_t packets_ = 0;
   std::unique_ptr<compress::Coder> follower_;  ///< of answers; null: they hold the weights themselves
-  std::vector<float> followed_;  ///< the server's shown state, without this worker's own updates; not in lockstep
-  std::uint64_t version_ = 0;    ///< of the server's state that the worker holds; 0: none, or exactly what it keeps
+  std::vector<float>
+      followed_;  ///< the server's shown state, without this worker's own updates; empty: `weights_` follows it
+  std::uint64_t version_ = 0;  ///< of the server's state that the worker holds; 0: none, or exactly what it keeps
   std::optional<BlockRequest> request_;  ///< pending
   std::vector<std::span<float>> parts_;  ///< to be gathered
   std::size_t gathered_ = 0;             ///< number of gathered parts

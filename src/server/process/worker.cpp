@@ -71,6 +71,7 @@ class TableWorker::Impl {
  public:
   explicit Impl(const WorkerOptions& options)
       : options_(with_log(options)),
+        storages_(server::storages_of(options.storage, options.catalogue)),
         setup_(setup_of(options)),
         shell_(
             shell_options(options_),
@@ -96,7 +97,7 @@ class TableWorker::Impl {
 
   std::size_t create_table(std::string name, Buffer weights, bool spared) {
     base::require(!shell_.has_tables(), "table '{}' comes after start; allowed: before it", name);
-    server::require_type(server::storages_of(options_.storage, options_.catalogue), "weights", name, weights.dtype);
+    server::require_type(storages_, "weights", name, weights.dtype);
     setup_.tables.push_back({std::move(name), weights.count, spared});
     weights_.push_back(weights);
     return weights_.size() - 1;
@@ -353,6 +354,7 @@ class TableWorker::Impl {
 
   const WorkerOptions options_;
   const base::OwnProcess process_;
+  const server::Storages storages_;
   Setup setup_;
   std::vector<Buffer> weights_;
   bool has_finished_ = false;

@@ -138,9 +138,7 @@ void WorkerTables::offer(const Block& place) const {
 }
 
 void WorkerTables::offer(const Block& place, std::span<const float> values, std::uint64_t part) const {
-  auto copy = std::make_shared<std::vector<float>>(values.begin(), values.end());
-  const auto bytes = std::as_bytes(std::span(*copy));
-  send_({place.server, 0, FirstValues{.block = place.index, .part = part, .values = {std::move(copy), bytes}}});
+  send_({place.server, 0, FirstValues{.block = place.index, .part = part, .values = copy_of(values)}});
 }
 
 void WorkerTables::offer() {
