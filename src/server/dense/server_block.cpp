@@ -37,7 +37,7 @@ ServerBlock::ServerBlock(const JobRules& rules, const Block& block, bool spared)
   complete_ = rules.in_lockstep() ? rules.first_step : 0;
   for (WorkerState& worker_state : workers_) worker_state.applied = worker_state.clock = rules.first_step;
   // A packet is decoded as a whole, and a storage gets whole blocks.
-  const bool is_whole = coder_ || is_joint_ || rules.storages.combine || rules.storages.apply || rules.consistency.part;
+  const bool is_whole = coder_ || is_joint_ || rules.updates_by_storage() || rules.consistency.part;
   if (is_whole || rules.in_lockstep()) scratch_.resize(is_whole ? weights_.size() : std::min(kTile, weights_.size()));
   kept_.resize(rules.storages.kept * weights_.size());
   if (rules.storages.answer) shown_.resize(weights_.size());
@@ -68,7 +68,7 @@ void ServerBlock::require_length(base::ConstBytes values) const {
 
 /// The decoded update is added to `scratch_`.
 void ServerBlock::begin_decoding() {
-  if (rules_.in_lockstep() || rules_.storages.combine || rules_.storages.apply)
+  if (rules_.in_lockstep() || rules_.updates_by_storage())
     std::ranges::fill(scratch_, 0.0F);
   else
     std::ranges::copy(weights_, scratch_.begin());
@@ -269,7 +269,7 @@ optim::TensorSlice ServerBlock::slice(Range tile, std::span<float> gradient) {
 }
 
 void ServerBlock::add_checked(base::ConstBytes update, bool is_decoded) {
-  if (!update.empty() && (rules_.storages.combine || rules_.storages.apply)) return add_by_storage(update, is_decoded);
+  if (!update.empty() && rules_.updates_by_storage()) return add_by_storage(update, is_decoded);
   if (!is_decoded || update.empty()) return add(update, {0, weights_.size()}, weights_.data());
   changed();
   weights_.swap(scratch_);

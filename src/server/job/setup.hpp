@@ -111,6 +111,8 @@ struct JobRules {
   [[nodiscard]] bool numbers_packets() const noexcept { return codec.codec->selects_alike && !in_lockstep(); }
   /// In lockstep: whether coded gradients contain momentum, so that the servers' rule adds none.
   [[nodiscard]] bool corrects() const noexcept { return codec.feedback.kind == compress::Feedback::Kind::momentum; }
+  /// Whether updates on a server go through functions of the storage, which get whole blocks.
+  [[nodiscard]] bool updates_by_storage() const noexcept { return storages.combine || storages.apply; }
   /// Whether servers apply a step of the table by a trust ratio of its norms, so that its blocks step together.
   [[nodiscard]] bool steps_jointly(const TableShape& table) const noexcept {
     return in_lockstep() && optimizer.trust != nullptr && !table.spared && !storages.apply;
