@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tables of scripts/staleness: pairs of seeds, times without evaluations, and cells that lack data."""
 
+import functools
 import importlib.machinery
 import importlib.util
 import sys
@@ -62,13 +63,14 @@ class Staleness(unittest.TestCase):
     def test_parts_are_compared_with_neither_by_quarters_of_the_steps(self):
         rows = [run(part, seed, final + 0.01 * seed, pulled_bytes_per_step=4096, staleness={"mean": stale, "max": seed})
                 for part, final, stale in (("neither", 0.80, 0), ("both", 0.82, 3.5)) for seed in (1, 2)]
-        found = cells(staleness.parts_table("lenet", rows))
+        table = functools.partial(staleness.study_table, staleness.PARTS, "part", "lenet")
+        found = cells(table(rows))
         self.assertEqual(found["neither"][:6], ["2", "78.50", "79.50", "80.50", "81.50 (81.00 to 82.00)", "–"])
         self.assertEqual(found["both"][5:], ["+2.00 ± 0.00", "3.5", "2", "2", "4"])
-        self.assertEqual(staleness.parts_table("lenet", rows[2:]), "")
+        self.assertEqual(table(rows[2:]), "")
 
     def test_every_study_names_its_rule_and_no_rate_twice(self):
-        for study in (staleness.MODELS_OF_CONSISTENCY, staleness.PARTS, staleness.SYSTEMS):
+        for study in (staleness.MODELS_OF_CONSISTENCY, staleness.PARTS, staleness.CODECS, staleness.SYSTEMS):
             for model in staleness.MODELS:
                 for contender in study.contenders:
                     options = study.options(model, contender, "").split()

@@ -193,7 +193,12 @@ void bind_checkpoints(nb::class_<Working>& type) {
 
 std::size_t Working::create_table(const std::string& name, nb::handle weights, bool spared) {
   const Array array = memory_of(weights, "weights");
-  const std::size_t table = call([&](TableWorker& worker) { return worker.create_table(name, array.buffer, spared); });
+  const bool is_object = !array.owner.is_valid();
+  const auto lengths = is_object ? nb::cast<std::vector<std::int64_t>>(weights.attr("shape"))
+                                 : std::vector(array.owner.shape_ptr(), array.owner.shape_ptr() + array.owner.ndim());
+  const std::size_t rows = lengths.size() > 1 ? static_cast<std::size_t>(lengths.front()) : 0;
+  const std::size_t table =
+      call([&](TableWorker& worker) { return worker.create_table(name, array.buffer, spared, rows); });
   own()->arrays.push_back(array);
   if (storage_ != nullptr && storage_->loads_objects()) own()->entries->push_back(nb::borrow(weights));
   return table;

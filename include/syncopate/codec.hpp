@@ -132,7 +132,7 @@ class Coder {
   [[nodiscard]] virtual std::optional<Round> next(Answer answer) = 0;
   /// Decodes a packet outside a conversation and adds its values to `into`, the elements of one tensor. The packet is
   /// the payload of `begin` for only that tensor and one rank (`StepInfo::ranks` = 1). Throws Corrupt for other bytes
-  /// (`into` is then undefined), and Misuse if packets cannot be decoded alone (Codec::decodes_alone).
+  /// (`into` is then undefined), and Misuse if packets of this coder cannot be decoded alone (Codec::decodes_alone).
   virtual void add(std::span<const std::byte> packet, std::span<float> into) const;
   /// Adds the f32 values of an additive payload to the elements of one tensor that payloads of this key and step
   /// select. The payload is that of `begin` for only that tensor and one rank, or the sum of such payloads of several
@@ -204,8 +204,11 @@ struct Codec {
   /// Upper bound of the bytes of these tensors' payload in any round.
   std::size_t (*wire_bytes)(const Settings& settings, std::span<const Tensor> tensors) = nullptr;
   std::unique_ptr<Coder> (*coder)(const Settings& settings) = nullptr;
-  /// Expected bytes of a rank's payload for these tensors, by round. Null: `wire_bytes`, in a scatter and a gather
-  /// round if `combines` has scatter, else in one round.
+  /// Unless `decodes_alone`: a coder whose packets can be, for workers of a parameter server, which share no rounds. It
+  /// has one gather round, the same state, and payloads of at most `wire_bytes`. Null: none.
+  std::unique_ptr<Coder> (*coder_alone)(const Settings& settings) = nullptr;
+  /// Expected bytes of a rank's payload for these tensors, by round; their sum is also that of a packet alone. Null:
+  /// `wire_bytes`, in a scatter and a gather round if `combines` has scatter, else in one round.
   std::vector<RoundBytes> (*rounds)(const Settings& settings, std::span<const Tensor> tensors) = nullptr;
   /// Bytes of the codec's own state (without feedback's) for a tensor between steps; a multiple of 4. `ranks`: number
   /// of ranks that are averaged. Null: no state.

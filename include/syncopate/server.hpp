@@ -119,12 +119,13 @@ struct WorkerOptions {
   std::string consistency = "bsp";    ///< a name from shelf server/consistency, with its parameter: "ssp:3"
   std::string storage = "plain";      ///< a name from shelf server/storage, with its parameter
   /// Coding of the updates, for which tables are the gradients; each packet of the codec must be decodable without
-  /// others. Feedback momentum: the optimizer's momentum (that of momentum or nesterov, and not FeedbackOptions') is
-  /// accumulated before the codec selects; in lockstep in the codec's state, else in the worker's own optimizer, whose
-  /// velocity becomes zero where something was sent.
+  /// others. A codec that codes only some shapes, as low_rank, gets blocks of whole rows: where a placement divides a
+  /// row, the next server gets all of it. Feedback momentum: the optimizer's momentum (that of momentum or nesterov,
+  /// and not FeedbackOptions') is accumulated before the codec selects; in lockstep in the codec's state, else in the
+  /// worker's own optimizer, whose velocity becomes zero where something was sent.
   CodingOptions coding{};
-  /// Codec of the servers' answers. All workers decode the same packets; later packets carry what earlier ones left
-  /// out. `finish` delivers the exact weights.
+  /// Codec of the servers' answers, without a state of its own. All workers decode the same packets; later packets
+  /// carry what earlier ones left out. `finish` delivers the exact weights.
   std::string answers = "none";
   /// The order in which a step's updates and weights travel. "front_first": an update leaves when its gradient is
   /// ready, `sync` waits for its own table, and what waits to be sent leaves in the order of the tables. "wait_free":
@@ -177,9 +178,9 @@ class TableWorker final {
   /// and `sync`; in lockstep (staleness 0) weights of f32 also between `update` and the return of `sync`. Servers keep
   /// f32; of weights of f16 or bf16, or in memory that a storage loads (Storages::load), the worker has a copy of f32,
   /// from which it rounds. Every worker
-  /// creates the same tables in the same order. `spared`: WeightTensor::spared. Returns the table's index. Throws
-  /// Misuse after `start`.
-  std::size_t create_table(std::string name, Buffer weights, bool spared = false);
+  /// creates the same tables in the same order. `spared`: WeightTensor::spared. `rows`: Gradient::rows. Returns the
+  /// table's index. Throws Misuse after `start`.
+  std::size_t create_table(std::string name, Buffer weights, bool spared = false, std::size_t rows = 0);
   /// Creates a table of rows. Every worker creates the same ones in the same order; tables and tables of rows are
   /// counted apart. Returns its index. Throws Misuse for options that are not allowed, and after `start`.
   std::size_t create_rows(const RowOptions& options);

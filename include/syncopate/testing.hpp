@@ -112,7 +112,8 @@ struct CodecCheck {
 /// rounding only. Not for codecs that scatter, because a part's owner encodes it again;
 /// "equal steps": the same case codes equally again;
 /// "no exception".
-/// Gradients that the codec does not code are skipped. Returns and throws as check_consistency.
+/// They also hold for Codec::coder_alone. Gradients that the codec does not code are skipped. Returns and throws as
+/// check_consistency.
 [[nodiscard]] std::optional<BrokenLaw> check_codec(const compress::Codec& codec, const CodecCheck& with = {});
 
 }  // namespace syncopate

@@ -67,6 +67,15 @@ void Coder::add_selected(base::ConstBytes /*payload*/, const Selected& /*selecte
   throw Misuse("payloads of this codec do not select the same elements on all ranks");
 }
 
+bool has_packets_alone(const Codec& codec) {
+  return codec.decodes_alone || codec.selects_alike || codec.coder_alone != nullptr;
+}
+
+std::unique_ptr<Coder> packet_coder_of(const Settings& settings) {
+  const Codec& codec = *settings.codec;
+  return (codec.coder_alone != nullptr ? codec.coder_alone : codec.coder)(settings);
+}
+
 void add_packet(const Settings& settings, const Coder& coder, base::ConstBytes packet, const Selected& selected,
                 std::span<float> into) {
   if (settings.codec->selects_alike) return coder.add_selected(packet, selected, into);

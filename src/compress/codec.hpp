@@ -25,6 +25,10 @@ namespace syncopate::compress {
 /// Parses `name` or `name:parameter`. Throws Misuse for an unknown codec, a parameter that is not allowed, or a
 /// parameter of a codec that takes none.
 [[nodiscard]] Settings settings_of(std::string_view text, const Catalogue& catalogue = {});
+/// Whether a server can decode a packet of one worker without those of others.
+[[nodiscard]] bool has_packets_alone(const Codec& codec);
+/// The coder of such packets: Codec::coder_alone, or Codec::coder.
+[[nodiscard]] std::unique_ptr<Coder> packet_coder_of(const Settings& settings);
 /// Decodes a packet alone: by Coder::add_selected if the codec selects alike, else by Coder::add. `selected`: of the
 /// packet, for codecs that select alike. Throws as the coder's function does.
 void add_packet(const Settings& settings, const Coder& coder, base::ConstBytes packet, const Selected& selected,

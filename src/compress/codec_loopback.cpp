@@ -124,18 +124,6 @@ std::optional<double> CodecLoopback::density() const {
 
 bool CodecLoopback::selects() const { return state_->settings.codec->feedback == compress::FeedbackUse::maskable; }
 
-std::uint64_t packet_bytes(const std::string& codec, std::size_t elements) {
-  const compress::Settings settings = compress::settings_of(CodingOptions{.codec = codec});
-  base::require(settings.codec->decodes_alone,
-                "packets of codec {} cannot be decoded alone; use another codec with a parameter server",
-                settings.codec->name);
-  const compress::Tensor whole{.values = Buffer(nullptr, elements, DType::f32), .rows = elements};
-  if (!compress::is_coded(settings, whole)) return elements * sizeof(float);
-  double bytes = 0;
-  for (const compress::RoundBytes& round : compress::rounds_of(settings, {&whole, 1})) bytes += round.bytes;
-  return static_cast<std::uint64_t>(bytes);
-}
-
 std::uint32_t read_once(std::span<const float> elements) { return kernel::bit_sum(elements); }
 
 }  // namespace syncopate

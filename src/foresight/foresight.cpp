@@ -9,7 +9,6 @@
 #include "base/require.hpp"
 #include "syncopate/plan.hpp"
 #include "syncopate/synchronizer.hpp"
-#include "syncopate/tooling/codec_loopback.hpp"
 
 namespace syncopate {
 
@@ -69,13 +68,6 @@ std::vector<Prediction> measured_partitions(const Profile& profile, const Cluste
   std::erase(predict.policies, "dear");
   if (cluster.costs.empty() || !has_own_ranks || predict.policies.empty() != options.policies.empty()) return {};
   return predict_policies(profile, cluster, predict);
-}
-
-std::vector<std::uint64_t> coded_bytes(const Profile& profile, const std::string& codec) {
-  std::vector<std::uint64_t> bytes;
-  if (codec == "none") return bytes;
-  for (const ProfileLayer& layer : profile.layers) bytes.push_back(packet_bytes(codec, layer.bytes / sizeof(float)));
-  return bytes;
 }
 
 std::string warning_about_coding(const std::string& codec) {
@@ -198,8 +190,8 @@ SimulatedServers simulate_server_exchange(const Profile& profile, const Cluster&
     if (!cost) warnings.add(warning_about_coding(codec));
     return cost.value_or(CodingCost{.codec = codec});
   };
-  scene.update_bytes = coded_bytes(profile, updates);
-  scene.answer_bytes = coded_bytes(profile, answers);
+  scene.update_bytes = expected_packets(profile, updates);
+  scene.answer_bytes = expected_packets(profile, answers);
   scene.update_coding = cost_of_coding(updates);
   scene.answer_coding = answers == updates ? scene.update_coding : cost_of_coding(answers);
   std::vector<ServerSimulation> rows = simulate_servers(profile, cluster, options, scene);

@@ -124,6 +124,20 @@ std::optional<BrokenLaw> broken_in_steps(const Settings& settings, const CodedCa
   return std::nullopt;
 }
 
+std::optional<BrokenLaw> broken_by(const Settings& settings, const CodedCase& one) try {
+  return broken_in_steps(settings, one);
+} catch (const laws::UnlawfulRound& round) {
+  return BrokenLaw{.law = "equal rounds", .text = round.what()};
+}
+
+/// The codec as workers of a parameter server use it; without a coder if that is not another one.
+compress::Codec alone_of(const compress::Codec& codec) {
+  compress::Codec alone = codec;
+  alone.coder = codec.coder_alone;
+  alone.combines = {.gather = true};
+  return alone;
+}
+
 }  // namespace
 
 std::optional<BrokenLaw> check_codec(const compress::Codec& codec, const CodecCheck& with) {
@@ -134,15 +148,18 @@ std::optional<BrokenLaw> check_codec(const compress::Codec& codec, const CodecCh
   const Catalogue catalogue = std::ranges::find(entries, &codec) == entries.end() ? standard.with(codec) : standard;
   const std::string name = fmt::format("{}{}{}", codec.name, with.parameter.empty() ? "" : ":", with.parameter);
   const Settings settings = laws::with_residual(name, catalogue);
+  const compress::Codec codec_alone = alone_of(codec);
+  Settings alone = settings;
+  alone.codec = &codec_alone;
   return laws::first_broken("codec " + name, with.seed, with.cases,
                             [&](std::uint64_t seed) -> std::optional<BrokenLaw> {
                               const CodedCase one = coded_case(seed, with);
                               if (!is_coded(settings, one)) return std::nullopt;
-                              try {
-                                return broken_in_steps(settings, one);
-                              } catch (const laws::UnlawfulRound& round) {
-                                return BrokenLaw{.law = "equal rounds", .text = round.what()};
-                              }
+                              auto broken = broken_by(settings, one);
+                              if (broken || alone.codec->coder == nullptr) return broken;
+                              broken = broken_by(alone, one);
+                              if (broken) broken->text = "packets alone: " + broken->text;
+                              return broken;
                             });
 }
 

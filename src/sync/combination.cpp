@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kElements = 1 << 16, kRows = 256;
 
 void require_served(const Combination& chosen) {
-  const server::Setup setup{.tables = {{"gradient", kElements}},
+  const server::Setup setup{.tables = {{.name = "gradient", .elements = kElements, .rows = kRows}},
                             .servers = 2,
                             .consistency = chosen.consistency,
                             .coding = {.codec = chosen.codec, .feedback = {.kind = chosen.feedback}},

@@ -100,7 +100,9 @@ void cross_tags(Group& group) {
     for (const Work& work : works) work.wait();
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const auto& [peer, tag, sends] = calls[i];
-      if (!sends) ASSERT_EQ(data[i], numbered(length(peer, tag), tag)) << "tag " << tag << " from rank " << peer;
+      if (!sends) {
+        ASSERT_EQ(data[i], numbered(length(peer, tag), tag)) << "tag " << tag << " from rank " << peer;
+      }
     }
     std::vector<std::int32_t> plain(100, group.rank());
     const int other = group.rank() ^ 1;

@@ -13,25 +13,33 @@ namespace {
 std::vector<const Codec*> codecs_alone() {
   std::vector<const Codec*> alone;
   for (const Codec* codec : codecs())
-    if (codec->decodes_alone) alone.push_back(codec);
+    if (codec->decodes_alone || codec->coder_alone != nullptr) alone.push_back(codec);
   return alone;
 }
 
 /// A gradient of some thousand elements, encoded by one rank.
 class Packets : public testing::TestWithParam<const Codec*> {
  protected:
-  Packets() : settings_(test::with_residual(std::string(GetParam()->name))), coder_(coder_of(settings_, true)) {
-    const base::CounterRandom random{1};
-    for (std::size_t i = 0; i < gradient_.size(); ++i)
+  Packets() : settings_(test::with_residual(std::string(GetParam()->name))), coder_(packet_coder_of(settings_)) {
+    const base::CounterRandom random{1}, others{2};
+    for (std::size_t i = 0; i < gradient_.size(); ++i) {
       gradient_[i] = static_cast<float>(random.uniform(i) - 0.5) * (i % 100 == 0 ? 20.0F : 1.0F);
-    const Tensor bare{.values = Buffer(std::span(gradient_)), .rows = gradient_.size()};
-    for (auto* state : {&kept_, &next_}) state->resize(state_bytes(settings_, bare, true, 1));
-    wire_.resize(wire_bytes_of(settings_, {&bare, 1}, true));
-    tensor_ = {.values = bare.values, .kept = kept_, .next = next_, .rows = bare.rows, .key = 5};
+      weights_[i] = static_cast<float>(others.uniform(i) - 0.5);
+    }
+    tensor_ = {.values = Buffer(std::span(gradient_)),
+               .weights = Buffer(std::span(weights_)),
+               .rows = kRows,
+               .columns = gradient_.size() / kRows,
+               .key = 5};
+    for (auto* state : {&kept_, &next_}) state->resize(state_bytes(settings_, tensor_, true, 1));
+    wire_.resize(wire_bytes_of(settings_, {&tensor_, 1}, true));
+    tensor_.kept = kept_;
+    tensor_.next = next_;
     packet_ = coder_->begin({&tensor_, 1}, {.step = 3, .rank = 2, .ranks = 1}, wire_).payload.bytes();
   }
 
-  std::vector<float> gradient_ = std::vector<float>(5000);
+  static constexpr std::size_t kRows = 50;
+  std::vector<float> gradient_ = std::vector<float>(5000), weights_ = std::vector<float>(5000);
   const Settings settings_;
   std::unique_ptr<Coder> coder_;
   std::vector<std::byte> kept_, next_, wire_;
@@ -41,7 +49,7 @@ class Packets : public testing::TestWithParam<const Codec*> {
 
 TEST_P(Packets, SayAboutTheGradientAndWhatTheyLeaveOutIsTheResidual) {
   std::vector<float> decoded(gradient_.size());
-  coder_of(settings_, true)->add(packet_, decoded);
+  packet_coder_of(settings_)->add(packet_, decoded);
   double error = 0, whole = 0;
   for (std::size_t i = 0; i < decoded.size(); ++i) {
     error += (decoded[i] - gradient_[i]) * (decoded[i] - gradient_[i]);

@@ -223,7 +223,8 @@ TEST(LowRank, CodesMatricesThatItMakesSmallerAndTakesTheStatedBytes) {
   EXPECT_FALSE(is_coded(settings, tensor(8, 8))) << "64 elements, and 64 of its factors";
   EXPECT_FALSE(is_coded(settings, tensor(100000, 1)));
   const Tensor tensors[] = {tensor(64, 147), tensor(0, 20), tensor(10, 30)};
-  EXPECT_EQ(wire_bytes_of(settings, tensors, true), 4U * 4 * (64 + 147 + 10 + 30));
+  constexpr std::size_t kHeader = 4;  // of a packet alone
+  EXPECT_EQ(wire_bytes_of(settings, tensors, true), 4U * 4 * (64 + 147 + 10 + 30) + 2 * kHeader);
   EXPECT_EQ(state_bytes(settings, tensors[0], true, 5), 4U * 4 * 147);
   EXPECT_EQ(state_bytes(settings, tensors[1], true, 5), 0U);
 }

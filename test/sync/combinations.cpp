@@ -44,7 +44,7 @@ bool refused_by_synchronizer(Group& group, const Combination& chosen) {
 
 bool refused_by_tables(const Combination& chosen) {
   std::vector<float> weights(kCount);
-  const server::Setup setup{.tables = {{"gradient", kCount}},
+  const server::Setup setup{.tables = {{.name = "gradient", .elements = kCount, .rows = kRowsOf}},
                             .servers = 2,
                             .consistency = chosen.consistency,
                             .coding = {.codec = chosen.codec, .feedback = {.kind = chosen.feedback}},

@@ -46,11 +46,6 @@ class CodecLoopback final {
   std::unique_ptr<State> state_;
 };
 
-/// Expected bytes of a parameter server's update or answer for a table of `elements` elements. Tables that
-/// WorkerOptions::coding sends as they are by default have no packets. Throws Misuse: an unknown codec, or one whose
-/// packets cannot be decoded without others.
-[[nodiscard]] std::uint64_t packet_bytes(const std::string& codec, std::size_t elements);
-
 /// Reads the elements once, as fast as this core can, as a reference for the times of a step. Returns the sum of their
 /// bits.
 std::uint32_t read_once(std::span<const float> elements);

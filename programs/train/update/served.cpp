@@ -28,7 +28,8 @@ class ByTables final : public ServedWeights {
       : options_(options), worker_(TableWorker::connect(options)) {
     const bool spares = is_layer_wise(options.optimizer);
     for (const auto& [name, value] : network.parameters) {
-      worker_->create_table(name, view_of(value), spares && value.dim() <= 1);
+      worker_->create_table(name, view_of(value), spares && value.dim() <= 1,
+                            value.dim() > 1 ? static_cast<std::size_t>(value.size(0)) : 0);
       names_.push_back(name);
     }
     worker_->start(tables_of(earlier));

@@ -11,6 +11,8 @@
 //   size: gathered masks of MASKS ranks, about 7.3 bits per element of a mask of density 0.017; 32 bits per element
 //   of M in an all-reduce
 //
+// Workers of a parameter server share no masks: each sends the elements of its own, M = mask, with their values.
+//
 // `chance` is 0 by default: it enlarges M by up to 30 %, and the importance of an unsent element grows anyway, because
 // v grows. FLUSH bounds the delay: every element is sent at least once in FLUSH steps. It is 0, never, by default: with
 // FLUSH 300 trainings end no better and send 15 % more (docs/papers/importance-weighted-pruning.md). eps keeps I finite
@@ -179,6 +181,8 @@ std::vector<RoundBytes> rounds(const Settings& settings, std::span<const Tensor>
 
 std::unique_ptr<Coder> coder(const Settings& settings) { return sparse::masking_coder(coding_of(settings)); }
 
+std::unique_ptr<Coder> coder_alone(const Settings& settings) { return sparse::own_mask_coder(coding_of(settings)); }
+
 }  // namespace
 
 extern constinit const Codec importance{
@@ -191,7 +195,6 @@ extern constinit const Codec importance{
     .parameter = "3,1,0,0,0,0,0.001",
     .parameters = kParameters,
     .decodes_alone = false,
-    .conversation = "masks are gathered from ranks before the values",
     .one_round = false,
     .feedback = FeedbackUse::maskable,
     .wants_weights = true,
@@ -200,6 +203,7 @@ extern constinit const Codec importance{
     .takes = takes_f32,
     .wire_bytes = wire_bytes,
     .coder = coder,
+    .coder_alone = coder_alone,
     .rounds = rounds,
     .kept_bytes = sparse::masking_state_bytes,
 };

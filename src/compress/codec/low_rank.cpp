@@ -5,6 +5,8 @@
 //   V_n = G_n + R_n on rank n;  P = orthonormal(average of V_n Q);  Q_n = V_n^T P;  Q' = average of Q_n
 //   average = P Q'^T;           R_n' = V_n - P Q_n^T, with this rank's own Q_n: the ranks' P Q_n^T sum to N averages
 //   size: per matrix 4 RANK (rows + columns) bytes in two additive rounds; 2 (N - 1)/N of them pass a port
+//
+// Workers of a parameter server share no rounds: each sends factors of its own V_n, with P = orthonormal(V_n Q).
 #include "compress/factored/coder.hpp"
 #include "kernel/factor.hpp"
 
@@ -38,6 +40,10 @@ std::unique_ptr<Coder> coder(const Settings& settings) {
   return factored::factored_coder(rank_of(settings), settings.feedback);
 }
 
+std::unique_ptr<Coder> coder_alone(const Settings& settings) {
+  return factored::own_factors_coder(rank_of(settings), settings.feedback);
+}
+
 bool codes(const Settings& settings, const Tensor& whole) {
   return whole.values.count > rank_of(settings) * (whole.rows + whole.columns);
 }
@@ -52,12 +58,12 @@ extern constinit const Codec low_rank{
     .parameter = "4",
     .parameters = kRank,
     .decodes_alone = false,
-    .conversation = "the factors of all ranks are averaged and orthogonalised between its rounds",
     .one_round = false,
     .feedback = FeedbackUse::sound,
     .takes = takes_f32,
     .wire_bytes = wire_bytes,
     .coder = coder,
+    .coder_alone = coder_alone,
     .rounds = rounds,
     .kept_bytes = kept_bytes,
     .codes = codes,

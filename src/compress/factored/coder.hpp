@@ -21,7 +21,14 @@ void orthonormalise(const kernel::FactorInto& vectors, std::size_t length);
 /// step. If an element of a matrix is not finite, its whole average is NaN.
 [[nodiscard]] std::unique_ptr<Coder> factored_coder(std::size_t rank, const Feedback& feedback);
 
-/// For Codec::wire_bytes: both rounds.
+/// For Codec::coder_alone: the factors of a rank's own V, as of one rank. A packet of a tensor, empty without elements:
+///
+///   4 bytes columns | P, then Q of each vector: f32
+///
+/// The average is the sum of fl(P Q^T / N) in rank order.
+[[nodiscard]] std::unique_ptr<Coder> own_factors_coder(std::size_t rank, const Feedback& feedback);
+
+/// For Codec::wire_bytes: both rounds, or the packets.
 [[nodiscard]] std::size_t factored_bytes(std::size_t rank, std::span<const Tensor> tensors);
 /// For Codec::kept_bytes: the bytes of Q.
 [[nodiscard]] std::size_t q_bytes(std::size_t rank, const Tensor& tensor);

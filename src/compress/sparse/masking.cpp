@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iterator>
 #include <numeric>
+#include <ranges>
 #include <utility>
 
 #include "base/random.hpp"
@@ -43,6 +44,33 @@ bool is_drawn(const Tensor& tensor, const StepInfo& info, int proposers) {
     std::swap(ranks[i], ranks[i + random.below(static_cast<std::uint32_t>(ranks.size() - i), i)]);
   return std::ranges::find(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(drawn), info.rank) !=
          ranks.begin() + static_cast<std::ptrdiff_t>(drawn);
+}
+
+/// The elements that a step sends without a proposal.
+Range flushed_part(const MaskCoding& coding, std::size_t elements, std::uint64_t step) {
+  return coding.flush_in == 0 ? Range{} : even_part(elements, coding.flush_in, step % coding.flush_in);
+}
+
+/// mask = union of mask and part.
+void add_part(Selection& mask, Range part, const float* elements) {
+  if (part.size() == 0) return;
+  std::vector<std::uint32_t> united;
+  const auto all = std::views::iota(static_cast<std::uint32_t>(part.begin), static_cast<std::uint32_t>(part.end));
+  std::ranges::set_union(mask.indices(), all, std::back_inserter(united));
+  mask.clear();
+  for (const std::uint32_t i : united) mask.add(i, elements[i]);
+}
+
+void select_alone(const MaskCoding& coding, const Compensated& tensor, const Tensor& source, const StepInfo& info,
+                  Selection& into) {
+  static_cast<void>(form_all(tensor));
+  into.clear();
+  if (tensor.size() == 0) return;
+  const Proposal made = coding.propose(tensor, source, info, threshold_in(source.kept), into);
+  const double density = static_cast<double>(into.size()) / static_cast<double>(tensor.size());
+  const float next = coding.next_threshold(made.threshold, density, info);
+  std::memcpy(source.next.data(), &next, sizeof next);
+  add_part(into, flushed_part(coding, tensor.size(), info.step), tensor.elements());
 }
 
 class MaskingCoder final : public Coder {
@@ -115,8 +143,7 @@ class MaskingCoder final : public Coder {
   }
 
   void flush(std::vector<std::uint32_t>& mask, std::size_t elements) {
-    if (coding_.flush_in == 0) return;
-    const Range part = even_part(elements, coding_.flush_in, info_.step % coding_.flush_in);
+    const Range part = flushed_part(coding_, elements, info_.step);
     arrived_.resize(part.size());
     std::iota(arrived_.begin(), arrived_.end(), static_cast<std::uint32_t>(part.begin));
     add(mask, arrived_);
@@ -124,6 +151,7 @@ class MaskingCoder final : public Coder {
 
   /// mask = union of mask and indices.
   void add(std::vector<std::uint32_t>& mask, const std::vector<std::uint32_t>& indices) {
+    if (indices.empty()) return;
     united_.clear();
     std::ranges::set_union(mask, indices, std::back_inserter(united_));
     mask.swap(united_);
@@ -176,11 +204,15 @@ class MaskingCoder final : public Coder {
 
 std::unique_ptr<Coder> masking_coder(MaskCoding coding) { return std::make_unique<MaskingCoder>(std::move(coding)); }
 
+std::unique_ptr<Coder> own_mask_coder(const MaskCoding& coding) {
+  return gathering_coder({.select = [coding](const Compensated& tensor, const Tensor& source, const StepInfo& info,
+                                             Selection& into) { select_alone(coding, tensor, source, info, into); },
+                          .feedback = coding.feedback});
+}
+
 std::size_t masking_bytes(std::span<const Tensor> tensors) {
-  std::size_t masks = 0;
-  for (const Tensor& tensor : tensors)
-    masks += sizeof(Header) + most_indices_bytes(tensor.values.count, tensor.values.count);
-  return std::max(masks, elements_of(tensors) * sizeof(float));
+  const std::size_t packets = gathering_bytes(tensors, {}, [](std::size_t elements) { return elements; });
+  return packets + tensors.size() * sizeof(Header);
 }
 
 std::size_t masking_state_bytes(const Settings& /*settings*/, const Tensor& /*tensor*/, int /*ranks*/) {

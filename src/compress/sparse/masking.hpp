@@ -37,7 +37,10 @@ struct MaskCoding {
 /// A proposal, for each tensor with proposed elements: 4 bytes position in the bucket | f32 threshold | indices
 /// (packet.hpp). All ranks derive the threshold of the next step from that of the first proposal, so they agree on it.
 [[nodiscard]] std::unique_ptr<Coder> masking_coder(MaskCoding coding);
-/// For Codec::wire_bytes: the larger of the largest mask and all values.
+/// For Codec::coder_alone: every rank proposes for itself. A packet has the mask, with the flushed part, and its
+/// values; the rank's own threshold follows the density of its own mask.
+[[nodiscard]] std::unique_ptr<Coder> own_mask_coder(const MaskCoding& coding);
+/// For Codec::wire_bytes: the largest masks of all tensors with all values.
 [[nodiscard]] std::size_t masking_bytes(std::span<const Tensor> tensors);
 /// For Codec::kept_bytes: the threshold.
 [[nodiscard]] std::size_t masking_state_bytes(const Settings& settings, const Tensor& tensor, int ranks);

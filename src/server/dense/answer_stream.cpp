@@ -14,7 +14,7 @@ constexpr std::size_t kLengthBytes = 4;
 }  // namespace
 
 AnswerStream::AnswerStream(const JobRules& rules, const Block& block)
-    : elements_(block.elements.size()), rules_(rules), key_(block.key) {
+    : block_(block), elements_(block.elements.size()), rules_(rules) {
   if (!block.answers_are_coded) return;
   coder_ = compress::coder_of(rules.answers, true);
   difference_.resize(elements_);
@@ -22,9 +22,7 @@ AnswerStream::AnswerStream(const JobRules& rules, const Block& block)
   wire_.resize(compress::wire_bytes_of(rules_.answers, {&tensor, 1}, true));
 }
 
-compress::Tensor AnswerStream::difference() noexcept {
-  return {.values = Buffer(std::span(difference_)), .rows = elements_, .key = key_};
-}
+compress::Tensor AnswerStream::difference() noexcept { return tensor_of(block_, Buffer(std::span(difference_))); }
 
 bool AnswerStream::follows(std::uint64_t version) const noexcept {
   if (!coder_ || version == 0 || version > version_ || version_ - version > packets_.size()) return false;
@@ -80,7 +78,7 @@ void AnswerStream::encode(std::span<const float> weights) {
   const compress::Tensor tensor = difference();
   const compress::Round round = coder_->begin({&tensor, 1}, {.step = version_, .rank = 0, .ranks = 1}, wire_);
   const base::ConstBytes packet = round.payload.bytes();
-  compress::add_packet(rules_.answers, *coder_, packet, {key_, version_}, shown_);
+  compress::add_packet(rules_.answers, *coder_, packet, {block_.key, version_}, shown_);
   packets_.emplace_back(packet.begin(), packet.end());
   if (packets_.size() > kMostPackets) packets_.pop_front();
 }

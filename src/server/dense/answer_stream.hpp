@@ -45,9 +45,9 @@ class AnswerStream final {
   [[nodiscard]] compress::Tensor difference() noexcept;
   [[nodiscard]] bool follows(std::uint64_t version) const noexcept;
 
+  const Block block_;
   const std::size_t elements_;
   const JobRules& rules_;
-  const std::uint64_t key_;
   std::unique_ptr<compress::Coder> coder_;  ///< null: answers hold the weights themselves
   bool is_current_ = false;
   std::shared_ptr<std::vector<float>> copy_;    ///< of the shown state; answers share it

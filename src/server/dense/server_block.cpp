@@ -33,7 +33,7 @@ ServerBlock::ServerBlock(const JobRules& rules, const Block& block, bool spared)
       weights_(block.elements.size()),
       workers_(rules.workers),
       answers_(rules, block) {
-  if (block.is_coded) coder_ = compress::coder_of(rules.codec, true);
+  if (block.is_coded) coder_ = compress::packet_coder_of(rules.codec);
   complete_ = rules.in_lockstep() ? rules.first_step : 0;
   for (WorkerState& worker_state : workers_) worker_state.applied = worker_state.clock = rules.first_step;
   // A packet is decoded as a whole, and a storage gets whole blocks.

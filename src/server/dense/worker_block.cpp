@@ -38,8 +38,8 @@ WorkerBlock::WorkerBlock(const JobRules& rules, const Block& block, std::span<fl
   if (block.answers_are_coded) follower_ = compress::coder_of(rules.answers, true);
   if ((follower_ && !rules.in_lockstep()) || rules.storages.adopt) followed_.resize(weights.size());
   if (!block.is_coded) return;
-  coder_ = compress::coder_of(rules.codec, true);
-  const compress::Tensor tensor{.values = Buffer(std::span(*update_)), .rows = weights.size()};
+  coder_ = compress::packet_coder_of(rules.codec);
+  const compress::Tensor tensor = tensor_of(block, Buffer(std::span(*update_)));
   for (auto* state : {&kept_, &next_}) state->resize(compress::state_bytes(rules.codec, tensor, true, 1));
 }
 
@@ -147,11 +147,10 @@ Payload WorkerBlock::packed_update() const {
 /// the residual would never be finite again.
 Payload WorkerBlock::take_update() {
   if (!coder_) return {travelling_, std::as_bytes(std::span(*travelling_))};
-  const compress::Tensor tensor{.values = Buffer(std::span(*travelling_)),
-                                .kept = kept_,
-                                .next = next_,
-                                .rows = weights_.size(),
-                                .key = block_.key};
+  compress::Tensor tensor = tensor_of(block_, Buffer(std::span(*travelling_)));
+  if (rules_.codec.codec->wants_weights) tensor.weights = Buffer(weights_);
+  tensor.kept = kept_;
+  tensor.next = next_;
   const std::size_t head = rules_.numbers_packets() ? kNumberBytes : 0;
   const std::size_t most = compress::wire_bytes_of(rules_.codec, {&tensor, 1}, true);
   auto wire = std::make_shared<std::vector<std::byte>>(head + most);

@@ -28,6 +28,8 @@ constexpr double kMostBlocks = 1 << 22;
 /// The elements of a block.
 constexpr std::size_t kMostElements = kMostBodyBytes / sizeof(float);
 
+constexpr std::uint8_t kSpared = 1, kMatrix = 2;  ///< properties of a table; a matrix's number of rows follows
+
 std::uint64_t bits_of(double value) { return std::bit_cast<std::uint64_t>(value); }
 
 std::size_t count(base::WireReader& reader, std::uint64_t most) {
@@ -36,17 +38,18 @@ std::size_t count(base::WireReader& reader, std::uint64_t most) {
   return value;
 }
 
-std::vector<std::string_view> names_alone(const Catalogue& catalogue) {
+std::vector<std::string_view> names_of_codecs(const Catalogue& catalogue, bool (*allowed)(const compress::Codec&)) {
   std::vector<std::string_view> names;
   for (const compress::Codec* codec : catalogue.codecs())
-    if (codec->decodes_alone || codec->selects_alike) names.push_back(codec->name);
+    if (allowed(*codec)) names.push_back(codec->name);
   return names;
 }
 
 std::string shown(const Setup& setup, std::size_t table) {
   if (table >= setup.tables.size()) return "none";
-  const auto& [name, elements, spared] = setup.tables[table];
-  return fmt::format("'{}' with {} elements{}", name, elements, spared ? ", spared" : "");
+  const auto& [name, elements, spared, rows] = setup.tables[table];
+  return fmt::format("'{}' with {} elements{}{}", name, elements, rows > 0 ? fmt::format(" in {} rows", rows) : "",
+                     spared ? ", spared" : "");
 }
 
 void write(base::WireWriter& writer, std::span<const std::pair<std::string, double>> hyperparameters) {
@@ -118,10 +121,11 @@ std::string Setup::bytes() const {
   for (const auto& setting : coding_settings()) writer.text(setting.text(coding), kMostName);
   write(writer, hyperparameters);
   writer.number(std::uint64_t{tables.size()});
-  for (const auto& [name, elements, is_spared] : tables) {
+  for (const auto& [name, elements, is_spared, rows_of_table] : tables) {
     writer.text(name, kMostName);
     writer.number(std::uint64_t{elements});
-    writer.number(static_cast<std::uint8_t>(is_spared));
+    writer.number(static_cast<std::uint8_t>((is_spared ? kSpared : 0) | (rows_of_table > 0 ? kMatrix : 0)));
+    if (rows_of_table > 0) writer.number(std::uint64_t{rows_of_table});
   }
   if (!rows.empty()) writer.number(std::uint64_t{rows.size()});
   for (const RowOptions& one : rows) write(writer, one);
@@ -145,7 +149,11 @@ Setup Setup::of(std::string_view bytes, const Catalogue& catalogue) {
   for (std::size_t left = count(reader, kMostTables); left > 0; --left) {
     TableShape table{.name = reader.text(kMostName)};
     table.elements = count(reader, kMostTableElements);
-    table.spared = reader.number<std::uint8_t>() != 0;
+    const auto properties = reader.number<std::uint8_t>();
+    table.spared = (properties & kSpared) != 0;
+    table.rows = (properties & kMatrix) != 0 ? count(reader, kMostTableElements) : 0;
+    if (table.rows > 0 && table.elements % table.rows != 0)
+      reader.refuse(fmt::format("{} elements in {} rows", table.elements, table.rows));
     setup.tables.push_back(std::move(table));
   }
   for (std::size_t left = reader.is_at_end() ? 0 : count(reader, kMostTables); left > 0; --left)
@@ -214,13 +222,53 @@ void require_whole(const Setup& setup, std::size_t table, std::size_t elements) 
                 setup.optimizer, setup.consistency, setup.placement, fmt::join(whole, ", "));
 }
 
-/// Part `part` of a shard. A joint table is cut where its norms are, so that they have the bits of one process.
-Range part_of(std::size_t elements, std::size_t parts, std::size_t part, bool is_joint) {
-  if (!is_joint) return even_part(elements, parts, part);
-  const Range blocks = even_part(optim::blocks_of(elements), parts, part);
-  return {blocks.begin * optim::kBlock, std::min(elements, blocks.end * optim::kBlock)};
+std::size_t columns_of(const TableShape& table) {
+  return table.rows == 0 || table.elements == 0 ? 1 : table.elements / table.rows;
+}
+
+/// Elements that are not divided. A joint table is cut where its norms are, so that they have the bits of one process;
+/// a matrix between its rows, unless a row exceeds a block.
+std::size_t unit_of(const JobRules& rules, const TableShape& table) {
+  if (rules.steps_jointly(table)) return optim::kBlock;
+  const std::size_t columns = rules.keeps_rows_whole() ? columns_of(table) : 1;
+  return columns <= kMostElements ? columns : 1;
+}
+
+/// The units that a placement gave to a server. One that it divided belongs to the server of its last byte.
+Range units_of(std::size_t begin, std::size_t end, std::size_t unit, std::size_t elements) {
+  const auto cut = [&](std::size_t at) { return at == elements ? (at + unit - 1) / unit : at / unit; };
+  return {cut(begin), cut(end)};
 }
 static_assert(kMostElements % optim::kBlock == 0);
+
+/// Block::columns of a block with these elements.
+std::size_t columns_of(const JobRules& rules, const TableShape& table, Range elements) {
+  const std::size_t columns = rules.keeps_rows_whole() ? columns_of(table) : 1;
+  return elements.begin % columns == 0 && elements.end % columns == 0 ? columns : 1;
+}
+
+/// Bytes of a message with a packet of this block.
+std::size_t most_bytes(const compress::Settings& settings, const compress::Tensor& block) {
+  return compress::wire_bytes_of(settings, {&block, 1}, true) + (settings.codec->selects_alike ? kNumberBytes : 0);
+}
+
+/// Elements of a block so that its packets fit into a message. A packet of all elements may take more bytes than they
+/// do, because it also has their indices.
+std::size_t most_elements(const compress::Settings& settings) {
+  const auto fits = [&](std::size_t elements) {
+    const compress::Tensor block{.values = Buffer(nullptr, elements, DType::f32), .rows = elements};
+    return settings.codec->codes != nullptr || most_bytes(settings, block) <= kMostBodyBytes;
+  };
+  std::size_t elements = kMostElements;
+  while (!fits(elements) && elements > optim::kBlock) elements -= elements / 16;
+  return elements;
+}
+
+void require_fits(const compress::Settings& settings, const Block& block) {
+  const std::size_t bytes = most_bytes(settings, tensor_of(block, Buffer(nullptr, block.elements.size(), DType::f32)));
+  base::require(bytes <= kMostBodyBytes, "codec {}: a packet of {} elements may take {} bytes; allowed: at most {}",
+                settings.codec->name, block.elements.size(), bytes, kMostBodyBytes);
+}
 
 }  // namespace
 
@@ -237,24 +285,32 @@ std::vector<Block> blocks_of(const Setup& setup) {
                 "servers",
                 setup.tables.size(), setup.servers, most_blocks, kMostBlocks);
   const JobRules rules(setup);
+  const std::size_t most = std::min(most_elements(rules.codec), most_elements(rules.answers));
   std::vector<Block> blocks;
   std::vector<std::uint32_t> next(setup.servers);
   for (const auto& [table, begin, end, server] :
        shards_of(placement_named(setup.placement, setup.catalogue), {bytes, setup.servers, sizeof(float)})) {
-    const std::size_t first = begin / sizeof(float), elements = end / sizeof(float) - first;
-    const std::size_t parts = (elements + kMostElements - 1) / kMostElements;
-    const bool is_joint = rules.steps_jointly(setup.tables[table]);
-    if (is_joint) require_whole(setup, table, elements);
+    const TableShape& shape = setup.tables[table];
+    const bool is_joint = rules.steps_jointly(shape);
+    if (is_joint) require_whole(setup, table, (end - begin) / sizeof(float));
+    const std::size_t unit = unit_of(rules, shape), most_units = std::max<std::size_t>(most / unit, 1);
+    const Range units = units_of(begin / sizeof(float), end / sizeof(float), unit, shape.elements);
+    const std::size_t parts = (units.size() + most_units - 1) / most_units;
     for (std::size_t part = 0; part < parts; ++part) {
-      const Range range = part_of(elements, parts, part, is_joint);
-      blocks.push_back({.table = table,
-                        .elements = {first + range.begin, first + range.end},
-                        .server = server,
-                        .is_coded = rules.codes(setup.tables[table].elements),
-                        .answers_are_coded = rules.codes_answers(setup.tables[table].elements),
-                        .is_joint = is_joint,
-                        .key = base::mixed(setup.coding.seed ^ base::mixed(blocks.size() + 1)),
-                        .index = next[server]++});
+      const Range range = even_part(units.size(), parts, part);
+      const Range elements{(units.begin + range.begin) * unit,
+                           std::min((units.begin + range.end) * unit, shape.elements)};
+      Block& block = blocks.emplace_back(Block{.table = table,
+                                               .elements = elements,
+                                               .columns = columns_of(rules, shape, elements),
+                                               .server = server,
+                                               .is_joint = is_joint,
+                                               .key = base::mixed(setup.coding.seed ^ base::mixed(blocks.size() + 1)),
+                                               .index = next[server]++});
+      block.is_coded = rules.codes(shape, block);
+      block.answers_are_coded = rules.codes_answers(shape, block);
+      if (block.is_coded) require_fits(rules.codec, block);
+      if (block.answers_are_coded) require_fits(rules.answers, block);
     }
   }
   return blocks;
@@ -262,21 +318,15 @@ std::vector<Block> blocks_of(const Setup& setup) {
 
 namespace {
 
-/// A server decodes each worker's packets separately, and a packet of a block must fit into a message.
+/// A server decodes each worker's packets separately.
 compress::Settings settings_of(const CodingOptions& coding, const Catalogue& catalogue) {
   compress::Settings settings = compress::settings_of(coding, catalogue);
   const compress::Codec& codec = *settings.codec;
-  base::require(codec.decodes_alone || codec.selects_alike,
+  base::require(compress::has_packets_alone(codec),
                 "codec {} with a parameter server: its packets cannot be decoded alone{}{}; allowed: {}", codec.name,
                 codec.conversation.empty() ? "" : ", because ", codec.conversation,
-                fmt::join(names_alone(catalogue), ", "));
+                fmt::join(names_of_codecs(catalogue, compress::has_packets_alone), ", "));
   settings.feedback.clip_norm = 0;
-  const compress::Tensor block{.values = Buffer(nullptr, kMostElements, DType::f32), .rows = kMostElements};
-  const std::size_t most =
-      compress::wire_bytes_of(settings, {&block, 1}, true) + (codec.selects_alike ? kNumberBytes : 0);
-  base::require(most <= kMostBodyBytes,
-                "codec {}: a packet may take {} bytes of a block of {}; allowed: at most as many", coding.codec, most,
-                kMostBodyBytes);
   return settings;
 }
 
@@ -293,12 +343,21 @@ CodingOptions coding_of(const Setup& setup, const optim::Rule& rule, const optim
   return coding;
 }
 
+bool codes_answers(const compress::Codec& codec) {
+  return compress::has_packets_alone(codec) && codec.kept_bytes == nullptr && !codec.wants_weights;
+}
+
 /// The coding of answers, which carry what earlier ones left out instead of feedback.
-CodingOptions coding_of_answers(const Setup& setup) {
+compress::Settings answers_of(const Setup& setup) {
   CodingOptions coding = setup.coding;
   coding.codec = setup.answers;
   coding.feedback = {.kind = FeedbackKind::none};
-  return coding;
+  const compress::Settings settings = settings_of(coding, setup.catalogue);
+  base::require(codes_answers(*settings.codec),
+                "codec {} of answers: it keeps a state between packets or reads weights, which answers have not; "
+                "allowed: {}",
+                setup.answers, fmt::join(names_of_codecs(setup.catalogue, codes_answers), ", "));
+  return settings;
 }
 
 }  // namespace
@@ -311,7 +370,7 @@ JobRules::JobRules(const Setup& setup, std::optional<NoValues> without)
       optimizer(optim::rule_named(setup.optimizer, setup.catalogue)),
       with(optim::hyperparameters_of(optimizer, setup.hyperparameters)),
       codec(settings_of(coding_of(setup, optimizer, with), setup.catalogue)),
-      answers(settings_of(coding_of_answers(setup), setup.catalogue)),
+      answers(answers_of(setup)),
       local_clip(setup.coding.feedback.clip_norm),
       masks_velocity(!in_lockstep() && corrects()),
       seed(setup.coding.seed),
@@ -324,9 +383,27 @@ JobRules::JobRules(const Setup& setup, std::optional<NoValues> without)
                 kMostWorkers);
 }
 
-bool JobRules::codes(const compress::Settings& settings, std::size_t elements) {
-  const compress::Tensor table{.values = Buffer(nullptr, elements, DType::f32), .rows = elements};
-  return settings.codec->name != "none" && compress::is_coded(settings, table);
+/// A codec that only codes some shapes must code the table, and the block.
+bool JobRules::codes(const compress::Settings& settings, const TableShape& table, const Block& block) {
+  if (settings.codec->name == "none") return false;
+  const auto values = [](std::size_t elements) { return Buffer(nullptr, elements, DType::f32); };
+  const std::size_t columns = columns_of(table);
+  const compress::Tensor whole{.values = values(table.elements), .rows = table.elements / columns, .columns = columns};
+  if (!compress::is_coded(settings, whole)) return false;
+  return settings.codec->codes == nullptr ||
+         settings.codec->codes(settings, tensor_of(block, values(block.elements.size())));
+}
+
+double JobRules::expected_update(const Block& block) const {
+  const compress::Tensor tensor = tensor_of(block, Buffer(nullptr, block.elements.size(), DType::f32));
+  if (!block.is_coded) return static_cast<double>(tensor.values.bytes().size());
+  double bytes = 0;
+  for (const compress::RoundBytes& round : compress::rounds_of(codec, {&tensor, 1})) bytes += round.bytes;
+  return bytes;
+}
+
+compress::Tensor tensor_of(const Block& block, Buffer values) noexcept {
+  return {.values = values, .rows = values.count / block.columns, .columns = block.columns, .key = block.key};
 }
 
 std::vector<Block> kept_blocks_of(const Setup& setup, const JobRules& rules) {

@@ -23,6 +23,7 @@ struct TableShape {
   std::string name;
   std::size_t elements = 0;  ///< f32
   bool spared = false;       ///< WeightTensor::spared
+  std::size_t rows = 0;      ///< of the table as a matrix; 0: a vector
   friend bool operator==(const TableShape&, const TableShape&) = default;
 };
 
@@ -57,6 +58,7 @@ struct Setup {
 struct Block {
   std::size_t table = 0;
   Range elements{};
+  std::size_t columns = 1;  ///< of its table, if that is coded as a matrix and the block has whole rows
   std::size_t server = 0;
   bool is_coded = false;           ///< its updates are coded by the job's codec
   bool answers_are_coded = false;  ///< its answers are coded
@@ -117,13 +119,22 @@ struct JobRules {
   [[nodiscard]] bool steps_jointly(const TableShape& table) const noexcept {
     return in_lockstep() && optimizer.trust != nullptr && !table.spared && !storages.apply;
   }
-  /// Whether updates of a table with this number of elements, or answers about it, are coded.
-  [[nodiscard]] bool codes(std::size_t elements) const { return codes(codec, elements); }
-  [[nodiscard]] bool codes_answers(std::size_t elements) const { return codes(answers, elements); }
+  /// Whether updates of a table, of which each packet has one block, or answers about it, are coded.
+  [[nodiscard]] bool codes(const TableShape& table, const Block& block) const { return codes(codec, table, block); }
+  [[nodiscard]] bool codes_answers(const TableShape& table, const Block& block) const {
+    return codes(answers, table, block);
+  }
+  /// Expected bytes of a block's update.
+  [[nodiscard]] double expected_update(const Block& block) const;
+  /// Whether blocks have whole rows of matrices: the codec of updates may code only those.
+  [[nodiscard]] bool keeps_rows_whole() const noexcept { return codec.codec->codes != nullptr; }
 
  private:
-  [[nodiscard]] static bool codes(const compress::Settings& settings, std::size_t elements);
+  [[nodiscard]] static bool codes(const compress::Settings& settings, const TableShape& table, const Block& block);
 };
+
+/// These values of a block, as its coder takes them.
+[[nodiscard]] compress::Tensor tensor_of(const Block& block, Buffer values) noexcept;
 
 /// blocks_of(setup); without values each block has no elements.
 [[nodiscard]] std::vector<Block> kept_blocks_of(const Setup& setup, const JobRules& rules);

@@ -95,10 +95,12 @@ class TableWorker::Impl {
 
   ~Impl() { end(); }
 
-  std::size_t create_table(std::string name, Buffer weights, bool spared) {
+  std::size_t create_table(std::string name, Buffer weights, bool spared, std::size_t rows) {
     base::require(!shell_.has_tables(), "table '{}' comes after start; allowed: before it", name);
     server::require_type(storages_, "weights", name, weights.dtype);
-    setup_.tables.push_back({std::move(name), weights.count, spared});
+    base::require(rows == 0 || weights.count % rows == 0,
+                  "table '{}' has {} rows; allowed: a divisor of its {} elements, or 0", name, rows, weights.count);
+    setup_.tables.push_back({std::move(name), weights.count, spared, rows});
     weights_.push_back(weights);
     return weights_.size() - 1;
   }
@@ -374,8 +376,8 @@ std::unique_ptr<TableWorker> TableWorker::connect(const WorkerOptions& options) 
   return std::unique_ptr<TableWorker>(new TableWorker(std::make_unique<Impl>(options)));
 }
 
-std::size_t TableWorker::create_table(std::string name, Buffer weights, bool spared) {
-  return impl_->create_table(std::move(name), weights, spared);
+std::size_t TableWorker::create_table(std::string name, Buffer weights, bool spared, std::size_t rows) {
+  return impl_->create_table(std::move(name), weights, spared, rows);
 }
 std::size_t TableWorker::create_rows(const RowOptions& options) { return impl_->create_rows(options); }
 void TableWorker::pull_rows(std::size_t table, std::span<const std::uint64_t> ids, std::span<float> rows) {

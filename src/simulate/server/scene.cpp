@@ -99,3 +99,24 @@ Scene scene_of(const schedule::Timeline& timeline, const Cluster& cluster, const
 }
 
 }  // namespace syncopate::simulate::server
+
+namespace syncopate {
+
+std::vector<std::uint64_t> expected_packets(const Profile& profile, const std::string& codec) {
+  std::vector<std::uint64_t> packets;
+  if (codec == "none") return packets;
+  server::Setup setup{.tables = {{.name = "layer"}}, .coding = {.codec = codec}};
+  const server::JobRules rules(setup);
+  for (const ProfileLayer& layer : profile.layers) {
+    const std::size_t elements = layer.bytes / sizeof(float);
+    server::TableShape& table = setup.tables.front();
+    table.rows = layer.rows;
+    table.elements = layer.rows == 0 ? elements : elements / layer.rows * layer.rows;  // without the layer's vectors
+    auto bytes = static_cast<double>((elements - table.elements) * sizeof(float));
+    for (const server::Block& block : blocks_of(setup)) bytes += rules.expected_update(block);
+    packets.push_back(static_cast<std::uint64_t>(bytes));
+  }
+  return packets;
+}
+
+}  // namespace syncopate

@@ -9,7 +9,6 @@
 
 #include "bench/rows.hpp"
 #include "syncopate/error.hpp"
-#include "syncopate/tooling/codec_loopback.hpp"
 #include "syncopate/tooling/units.hpp"
 
 namespace syncopate::tools::bench {
@@ -23,13 +22,6 @@ Profile profile_of(const ReplayedModel& model, double dilation) {
   double flops = 0;
   for (const LayerWork& layer : layers) flops += layer.flops;
   return derive_profile(model.name, layers, 3 * flops / (model.step_s * dilation), 1);
-}
-
-std::vector<std::uint64_t> coded(const Profile& profile, const std::string& codec) {
-  std::vector<std::uint64_t> bytes;
-  if (codec == "none") return bytes;
-  for (const ProfileLayer& layer : profile.layers) bytes.push_back(packet_bytes(codec, layer.bytes / sizeof(float)));
-  return bytes;
 }
 
 }  // namespace
@@ -81,8 +73,8 @@ ServerSimulation predicted(const ReplayedModel& model, const ReplayedContender& 
                           {.servers = is_alone ? 1 : scene.servers,
                            .placement = scene.placement,
                            .consistency = contender.consistency,
-                           .update_bytes = coded(profile, contender.codec),
-                           .answer_bytes = coded(profile, contender.answers)})
+                           .update_bytes = expected_packets(profile, contender.codec),
+                           .answer_bytes = expected_packets(profile, contender.answers)})
       .at(0);
 }
 
