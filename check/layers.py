@@ -83,6 +83,7 @@ FOREIGN = [
     (r"(?:jpeglib|jerror|png)\.h$", ("src/input/picture/", "test/input/", "programs/syncopate/dataset/", "bench/input/"), "libjpeg and libpng"),
     (r"zlib\.h$", ("src/input/", "test/input/"), "zlib"),
     (r"CLI/", ("programs/", "bench/"), "CLI11"),
+    (r"toml\+\+/", ("programs/",), "toml++"),
 ]
 
 def layer_of(parts):

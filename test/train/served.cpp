@@ -50,10 +50,10 @@ TEST_F(Served, TheFileOfAJobIsThatOfAllItsPrograms) {
   EXPECT_EQ(run.at("consistency"), "ssp:3");
   EXPECT_EQ(run.at("codec"), "topk:0.05");
   EXPECT_EQ(run.at("steps"), 5) << "the command line takes precedence";
-  std::ofstream(file) << "[train]\nmodel = linear\nconsistncy = bsp\n";
+  std::ofstream(file) << "[train]\nmodel = 'linear'\nconsistncy = 'bsp'\n";
   expect_misuse(syncopate({"train", "--config", file, "--data", images}),
                 {file + ":3: key of [train] 'consistncy' is unknown; did you mean 'consistency'?"});
-  std::ofstream(file) << "[train]\nslow = 1\n";
+  std::ofstream(file) << "[train]\nslow = '1'\n";
   expect_misuse(syncopate({"train", "--config", file, "--data", images}),
                 {file + ":2: --slow 1; allowed: RANK:FACTOR"});
 }
