@@ -116,6 +116,22 @@ def test_a_gradient_is_clipped_before_it_is_coded(server):
     assert (few == -5).all(), "a table that is not coded is not clipped"
 
 
+@pytest.mark.parametrize(("shape", "bytes_of_update"), [((200, 100), 4 + 4 * (200 + 100)), ((4, 50, 100), 4 + 4 * (4 + 5000)), (20_000, 80_000)])
+def test_a_table_is_a_matrix_of_its_first_dimension(server, shape, bytes_of_update):
+    """Codec low_rank:1 sends one vector of each dimension of a matrix, and the number of columns; other tables uncoded."""
+    weights = numpy.zeros(shape, numpy.float32)
+    rows = numpy.arange(1, weights.shape[0] + 1, dtype=numpy.float32).reshape(-1, *[1] * (weights.ndim - 1))
+    with connect(server, 0, 1, codec="low_rank:1") as own:
+        own.create_table("w", weights)
+        own.start()
+        first = own.statistics().pushed_bytes
+        own.update(0, rows * numpy.ones_like(weights), 1)
+        own.clock(1)
+        own.finish()
+        assert own.statistics().pushed_bytes - first == bytes_of_update
+    assert numpy.allclose(weights, -rows * numpy.ones_like(weights), rtol=1e-5)
+
+
 def test_the_density_falls_during_the_warm_up(server):
     """From 1/4 to 1/400 by equal ratios: in four steps 1/4, about 1/12.6, 1/40, 1/126, then 1/400 of 40 000 elements."""
     weights, sent = numpy.zeros(40_000, numpy.float32), []
