@@ -1,4 +1,4 @@
-// Codecs whose packets for servers differ from those for ranks: a worker's own masks, and its own factors.
+// Codecs whose packets for servers differ from those for ranks, a worker's own masks and its own factors; their states.
 #include <algorithm>
 #include <cmath>
 
@@ -175,6 +175,58 @@ TEST(OwnMasks, KeepADensity) {
     for (std::size_t i = 0; i < before.size(); ++i) changed += job.weights(0, 0)[i] == before[i] ? 0 : 1;
   }
   EXPECT_NEAR(changed / (counted * kMatrixRows * kColumns), kDensity, 0.01);
+}
+
+/// What worker 0 of the job saves after it has restored this state of its table.
+std::vector<std::byte> state_of(const server::Setup& setup, const std::vector<std::byte>& restored) {
+  Values weights(kMatrixRows * kColumns, 1.0F);
+  WorkerTables worker(setup, 0, {Buffer(std::span(weights))}, [](auto&&...) {});
+  const std::vector<std::byte> saved[] = {restored};
+  worker.restore(saved, 1);
+  return worker.left_out().front();
+}
+
+std::vector<std::byte> numbered(std::size_t bytes) {
+  std::vector<std::byte> state(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) state[i] = static_cast<std::byte>(i % 251);
+  return state;
+}
+
+TEST(States, OfFeedbackBelongToElementsAndNotToBlocks) {
+  server::Setup one = matrix("topk:0.1"), three = one;
+  one.servers = 1;
+  const std::size_t bytes = kMatrixRows * kColumns * sizeof(float);
+  for (const FeedbackKind kind : {FeedbackKind::residual, FeedbackKind::momentum}) {
+    for (server::Setup* setup : {&one, &three}) {
+      setup->coding.feedback.kind = kind;
+      setup->optimizer = "momentum";
+      setup->hyperparameters.clear();
+    }
+    const auto saved = numbered(kind == FeedbackKind::momentum ? 2 * bytes : bytes);
+    EXPECT_EQ(state_of(one, saved), saved);
+    EXPECT_EQ(state_of(three, saved), saved);
+    EXPECT_THROW(static_cast<void>(state_of(three, numbered(bytes - 1))), Misuse);
+  }
+}
+
+TEST(States, OfACodecBelongToBlocks) {
+  server::Setup one = matrix("low_rank:2"), three = one;
+  one.servers = 1;
+  const std::size_t residual = kMatrixRows * kColumns * sizeof(float), q = 2 * kColumns * sizeof(float);
+  std::vector<std::byte> saved = state_of(three, std::vector<std::byte>(residual));
+  ASSERT_EQ(saved.size(), residual + 8 + 3 * q);
+  const std::vector<std::byte> all = numbered(residual + 3 * q);
+  std::ranges::copy(std::span(all).first(residual), saved.begin());
+  std::ranges::copy(std::span(all).last(3 * q), saved.begin() + static_cast<std::ptrdiff_t>(residual + 8));
+  EXPECT_EQ(state_of(three, saved), saved);
+  std::vector<std::byte> others = saved;  // of as many blocks, cut elsewhere
+  others[residual] ^= std::byte{1};
+  const auto begun = state_of(three, others);
+  EXPECT_TRUE(std::ranges::all_of(std::span(begun).last(3 * q), [](std::byte b) { return b == std::byte{0}; }));
+  const std::vector<std::byte> joined = state_of(one, saved);
+  ASSERT_EQ(joined.size(), residual + 8 + q);
+  EXPECT_TRUE(std::ranges::equal(std::span(joined).first(residual), std::span(saved).first(residual)));
+  EXPECT_TRUE(std::ranges::all_of(std::span(joined).last(q), [](std::byte b) { return b == std::byte{0}; }));
 }
 
 TEST(Answers, AreCodedWithoutAState) {

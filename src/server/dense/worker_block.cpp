@@ -223,6 +223,11 @@ void WorkerBlock::take_part_of(const Weights& answer) {
   gathered_at_ = std::max(gathered_at_, answer.least);
 }
 
+std::size_t WorkerBlock::own_state_bytes() const noexcept {
+  if (!coder_) return 0;
+  return kept_.size() - compress::feedback_bytes(rules_.codec.feedback, {.values = Buffer(weights_)});
+}
+
 void WorkerBlock::restore(base::ConstBytes left_out, std::uint64_t packets) {
   std::ranges::copy(left_out, kept_.begin());
   packets_ = packets;

@@ -42,9 +42,10 @@ class WorkerBlock final {
   }
   /// The most steps of every worker that a part held when it was gathered.
   [[nodiscard]] Clock gathered_at() const noexcept { return gathered_at_; }
-  /// The residual of the coder of updates, and the number of its packets. `restore` takes a residual of the same
-  /// length.
+  /// The state of the coder of updates: the codec's own, then one or two vectors of feedback, each as long as the
+  /// block; and the number of its packets. `restore` takes a state of the same length.
   [[nodiscard]] base::ConstBytes left_out() const noexcept { return kept_; }
+  [[nodiscard]] std::size_t own_state_bytes() const noexcept;
   [[nodiscard]] std::uint64_t packets() const noexcept { return packets_; }
   void restore(base::ConstBytes left_out, std::uint64_t packets);
   /// JobRules::masks_velocity: the velocity of the worker's optimizer for this block, valid as long as this.

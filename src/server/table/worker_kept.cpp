@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/bytes.hpp"
+#include "base/random.hpp"
 #include "base/require.hpp"
 #include "server/table/worker_tables.hpp"
 
@@ -81,13 +83,39 @@ std::vector<std::size_t> WorkerTables::in_order(const Table& table) const {
   return order;
 }
 
+WorkerTables::StateLayout WorkerTables::layout_of(const Table& table) const {
+  StateLayout layout;
+  std::size_t own = 0;
+  for (const std::size_t i : in_order(table)) {
+    const Range elements = table.places[i].elements;
+    const auto [first, bytes] = table.blocks[i]->with(
+        [](const WorkerBlock& block) { return std::pair(block.own_state_bytes(), block.left_out().size()); });
+    layout.cut = base::mixed(layout.cut ^ elements.begin);
+    layout.parts.push_back({.block = i, .in_block = {0, first}, .at = own, .is_own = true});
+    own += first;
+    std::size_t vector = 0;
+    for (std::size_t at = first; at < bytes; at += elements.size() * sizeof(float), ++vector)
+      layout.parts.push_back({.block = i,
+                              .in_block = {at, at + elements.size() * sizeof(float)},
+                              .at = vector * table.weights.size_bytes() + elements.begin * sizeof(float)});
+    layout.vector_bytes = std::max(layout.vector_bytes, vector * table.weights.size_bytes());
+  }
+  for (StatePart& part : layout.parts)
+    if (part.is_own) part.at += layout.vector_bytes + sizeof layout.cut;
+  layout.bytes = layout.vector_bytes + (own > 0 ? sizeof layout.cut + own : 0);
+  return layout;
+}
+
 std::vector<std::vector<std::byte>> WorkerTables::left_out() {
   std::vector<std::vector<std::byte>> all;
   for (const Table& table : tables_) {
-    std::vector<std::byte>& bytes = all.emplace_back();
-    for (const std::size_t i : in_order(table))
-      table.blocks[i]->with([&](const WorkerBlock& block) {
-        bytes.insert(bytes.end(), block.left_out().begin(), block.left_out().end());
+    const StateLayout layout = layout_of(table);
+    std::vector<std::byte>& bytes = all.emplace_back(layout.bytes);
+    if (layout.bytes > layout.vector_bytes) base::put(bytes, layout.vector_bytes, layout.cut);
+    for (const StatePart& part : layout.parts)
+      table.blocks[part.block]->with([&](const WorkerBlock& block) {
+        std::ranges::copy(block.left_out().subspan(part.in_block.begin, part.in_block.size()),
+                          bytes.begin() + static_cast<std::ptrdiff_t>(part.at));
       });
   }
   return all;
@@ -102,21 +130,32 @@ std::uint64_t WorkerTables::packets() {
 }
 
 void WorkerTables::restore(std::span<const std::vector<std::byte>> left_out, std::uint64_t packets) {
-  const auto own = this->left_out();
-  base::require(left_out.size() == own.size(), "residuals of {} tables; allowed: of all {}", left_out.size(),
-                own.size());
-  for (std::size_t t = 0; t < own.size(); ++t)
-    base::require(left_out[t].size() == own[t].size(), "the residual of table '{}' has {} bytes instead of {}",
-                  setup_.tables[t].name, left_out[t].size(), own[t].size());
-  for (std::size_t t = 0; t < own.size(); ++t) {
-    base::ConstBytes rest(left_out[t]);
-    for (const std::size_t i : in_order(tables_[t]))
-      tables_[t].blocks[i]->with([&](WorkerBlock& block) {
-        const std::size_t length = block.left_out().size();
-        block.restore(rest.first(length), packets);
-        rest = rest.subspan(length);
-      });
+  base::require(left_out.size() == tables_.size(), "residuals of {} tables; allowed: of all {}", left_out.size(),
+                tables_.size());
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    const StateLayout layout = layout_of(tables_[t]);
+    const bool has_own = layout.bytes > layout.vector_bytes;
+    base::require(has_own ? left_out[t].size() >= layout.vector_bytes : left_out[t].size() == layout.bytes,
+                  "the residual of table '{}' has {} bytes instead of {}", setup_.tables[t].name, left_out[t].size(),
+                  layout.bytes);
   }
+  for (std::size_t t = 0; t < tables_.size(); ++t) restore(tables_[t], left_out[t], packets);
+}
+
+void WorkerTables::restore(const Table& table, base::ConstBytes saved, std::uint64_t packets) const {
+  const StateLayout layout = layout_of(table);
+  const bool is_same_cut = saved.size() == layout.bytes && layout.bytes > layout.vector_bytes &&
+                           base::get<std::uint64_t>(saved, layout.vector_bytes) == layout.cut;
+  std::vector<std::vector<std::byte>> states(table.blocks.size());
+  for (const StatePart& part : layout.parts) {
+    std::vector<std::byte>& state = states[part.block];
+    state.resize(std::max(state.size(), part.in_block.end));
+    if (part.is_own && !is_same_cut) continue;
+    std::ranges::copy(saved.subspan(part.at, part.in_block.size()),
+                      state.begin() + static_cast<std::ptrdiff_t>(part.in_block.begin));
+  }
+  for (std::size_t i = 0; i < states.size(); ++i)
+    table.blocks[i]->with([&](WorkerBlock& block) { block.restore(states[i], packets); });
 }
 
 }  // namespace syncopate::server

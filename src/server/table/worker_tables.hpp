@@ -93,10 +93,10 @@ class WorkerTables final {
   [[nodiscard]] Clock gathered_at();
   /// The optimizer's state of all tables, by name: this worker's own; in lockstep zeros to gather into.
   [[nodiscard]] std::vector<std::pair<std::string, std::vector<float>>> optimizer_state();
-  /// The residual of the codec of updates for every table, in the order of elements, and the number of its packets.
+  /// The state of the codec of updates for every table (StateLayout), and the number of its packets.
   [[nodiscard]] std::vector<std::vector<std::byte>> left_out();
   [[nodiscard]] std::uint64_t packets();
-  /// Throws Misuse for other lengths.
+  /// With other blocks, the codec's own state begins anew. Throws Misuse for other lengths.
   void restore(std::span<const std::vector<std::byte>> left_out, std::uint64_t packets);
 
   /// Takes a server's message. Throws Corrupt for an invalid one.
@@ -138,6 +138,22 @@ class WorkerTables final {
     return tables_.empty() ? 0 : tables_.back().begin + tables_.back().weights.size();
   }
   [[nodiscard]] std::vector<std::size_t> in_order(const Table& table) const;
+  /// A piece of a block's coder state, and where it is among the bytes of its table's.
+  struct StatePart {
+    std::size_t block = 0;
+    Range in_block{};
+    std::size_t at = 0;
+    bool is_own = false;  ///< the codec's, not feedback's
+  };
+  /// Of a table's coder states: feedback's vectors as if the table were one block, so that they fit other blocks too;
+  /// then, if the codec keeps a state, 8 bytes that identify the blocks, and the codec's state of each.
+  struct StateLayout {
+    std::vector<StatePart> parts{};
+    std::size_t vector_bytes = 0, bytes = 0;
+    std::uint64_t cut = 0;
+  };
+  [[nodiscard]] StateLayout layout_of(const Table& table) const;
+  void restore(const Table& table, base::ConstBytes saved, std::uint64_t packets) const;
   void clip(std::span<float> gradient) const;
   [[nodiscard]] bool is_f32_here(const Buffer& memory) const noexcept;
   void load(const Buffer& memory, std::span<float> values) const;

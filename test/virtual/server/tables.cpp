@@ -236,14 +236,26 @@ INSTANTIATE_TEST_SUITE_P(Tables, Answers,
 
 INSTANTIATE_TEST_SUITE_P(Tables, Coded,
                          testing::Combine(testing::Values("bsp", "ssp:3", "tap"),
-                                          testing::Values("fp16", "topk:0.1", "mstopk:0.1", "dgc:0.1",
-                                                          "random_k:0.1")));
+                                          testing::Values("fp16", "topk:0.1", "mstopk:0.1", "dgc:0.1", "random_k:0.1",
+                                                          "importance:auto:0.1,1,20")));
 
 TEST(Codecs, ThatAServerCannotDecodeAreRefusedByName) {
+  compress::Codec shared = *compress::settings_of("importance").codec;
+  shared.name = "shared";
+  shared.coder_alone = nullptr;
+  shared.conversation = "all ranks select";
   server::Setup setup = setup_of("bsp");
-  for (const char* codec : {"low_rank", "importance", "topk:1"}) {
-    setup.coding.codec = codec;
-    EXPECT_THROW(static_cast<void>(blocks_of(setup)), Misuse) << codec;
+  setup.catalogue = Catalogue().with(shared);
+  setup.coding.codec = "shared";
+  try {
+    static_cast<void>(blocks_of(setup));
+    ADD_FAILURE() << "is not refused";
+  } catch (const Misuse& misuse) {
+    const std::string text = misuse.what();
+    EXPECT_TRUE(
+        text.starts_with("codec shared with a parameter server: its packets cannot be decoded alone, because all "
+                         "ranks select; allowed: "))
+        << text;
   }
 }
 
