@@ -17,8 +17,8 @@ struct KeptTables {
   std::string optimizer{};                                          ///< the rule whose state it is
   std::vector<std::pair<std::string, std::vector<float>>> state{};  ///< by name; empty: zero
 };
-/// A worker's codec state by table: what its packets so far have left out, by element, then the state that a codec keeps for
-/// each block. A run with other blocks (numbers of servers, placements) begins the latter anew.
+/// A worker's codec state by table: what its packets so far have left out, by element, then the state that a codec
+/// keeps for each block. In a run with other blocks (number of servers, placement) a codec's state is empty at first.
 struct KeptByCodec {
   std::uint64_t packets = 0;
   std::vector<std::vector<std::byte>> tables{};

@@ -177,7 +177,7 @@ TEST(OwnMasks, KeepADensity) {
   EXPECT_NEAR(changed / (counted * kMatrixRows * kColumns), kDensity, 0.01);
 }
 
-/// What worker 0 of the job saves after it has restored this state of its table.
+/// Worker 0 of the job restores this state of its table; returns the one that it then saves.
 std::vector<std::byte> state_of(const server::Setup& setup, const std::vector<std::byte>& restored) {
   Values weights(kMatrixRows * kColumns, 1.0F);
   WorkerTables worker(setup, 0, {Buffer(std::span(weights))}, [](auto&&...) {});

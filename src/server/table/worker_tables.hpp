@@ -96,7 +96,7 @@ class WorkerTables final {
   /// The state of the codec of updates for every table (StateLayout), and the number of its packets.
   [[nodiscard]] std::vector<std::vector<std::byte>> left_out();
   [[nodiscard]] std::uint64_t packets();
-  /// With other blocks, the codec's own state begins anew. Throws Misuse for other lengths.
+  /// With other blocks, the codec's own state is empty at first. Throws Misuse for other lengths.
   void restore(std::span<const std::vector<std::byte>> left_out, std::uint64_t packets);
 
   /// Takes a server's message. Throws Corrupt for an invalid one.
@@ -145,8 +145,8 @@ class WorkerTables final {
     std::size_t at = 0;
     bool is_own = false;  ///< the codec's, not feedback's
   };
-  /// Of a table's coder states: feedback's vectors as if the table were one block, so that they fit other blocks too;
-  /// then, if the codec keeps a state, 8 bytes that identify the blocks, and the codec's state of each.
+  /// Where a table's coder states are: feedback's vectors as if the table were one block, so that they fit other blocks
+  /// too; then, if the codec keeps a state, 8 bytes that identify the blocks, and the codec's state of each.
   struct StateLayout {
     std::vector<StatePart> parts{};
     std::size_t vector_bytes = 0, bytes = 0;
