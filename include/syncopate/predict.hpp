@@ -22,6 +22,10 @@ struct ProfileLayer {
   std::uint64_t rows = 0;  ///< rows of the largest parameter as a matrix; 0: unknown
 };
 
+/// Rows of the layer as one matrix of f32: `rows` if they divide its elements, else the divisor that is nearest to
+/// their root from below; all elements of a prime number.
+[[nodiscard]] std::size_t rows_of(const ProfileLayer& layer);
+
 /// A model's step on one rank, layers in forward order.
 struct Profile {
   std::string model;

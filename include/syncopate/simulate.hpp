@@ -70,10 +70,11 @@ struct ServerScene {
   CodingCost update_coding{}, answer_coding{};            ///< per byte of gradients and of weights
 };
 
-/// ServerScene::update_bytes and answer_bytes by expectation: those of the packets of a codec, with the feedback that
-/// it gets by default, for each block of a layer on one server. Empty: codec `none`. Throws Misuse: an unknown codec,
-/// or one whose packets cannot be decoded without others.
-[[nodiscard]] std::vector<std::uint64_t> expected_packets(const Profile& profile, const std::string& codec);
+/// ServerScene::update_bytes and answer_bytes by expectation: those of a codec's packets, with the feedback that it
+/// gets by default, for each block of a layer on one server. Empty: codec `none`. Throws Misuse for an unknown codec,
+/// and for one that a parameter server does not take there.
+[[nodiscard]] std::vector<std::uint64_t> expected_updates(const Profile& profile, const std::string& codec);
+[[nodiscard]] std::vector<std::uint64_t> expected_answers(const Profile& profile, const std::string& codec);
 
 struct ServerSimulation {
   Simulation training;  ///< `policy` is the flow: "traditional", "wait_free" or "front_first"

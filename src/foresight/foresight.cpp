@@ -14,21 +14,13 @@ namespace syncopate {
 
 namespace {
 
-/// The divisor of `elements` that is nearest to their root from below, or `elements` of a prime.
-std::size_t rows_of(const ProfileLayer& layer, std::size_t elements) {
-  if (layer.rows > 0 && elements % layer.rows == 0) return layer.rows;
-  auto rows = static_cast<std::size_t>(std::sqrt(static_cast<double>(elements)));
-  while (rows > 1 && elements % rows != 0) --rows;
-  return rows > 1 ? rows : elements;
-}
-
 std::vector<Gradient> gradients_of(const Profile& profile, const ExchangeChoice& choice) {
   std::vector<Gradient> gradients;
   for (const ProfileLayer& layer : profile.layers) {
     const std::size_t elements = layer.bytes / sizeof(float);
     gradients.push_back({.name = layer.name,
                          .elements = elements,
-                         .rows = rows_of(layer, elements),
+                         .rows = rows_of(layer),
                          .density = choice.density ? choice.density(layer.name) : 0});
   }
   return gradients;
@@ -190,8 +182,8 @@ SimulatedServers simulate_server_exchange(const Profile& profile, const Cluster&
     if (!cost) warnings.add(warning_about_coding(codec));
     return cost.value_or(CodingCost{.codec = codec});
   };
-  scene.update_bytes = expected_packets(profile, updates);
-  scene.answer_bytes = expected_packets(profile, answers);
+  scene.update_bytes = expected_updates(profile, updates);
+  scene.answer_bytes = expected_answers(profile, answers);
   scene.update_coding = cost_of_coding(updates);
   scene.answer_coding = answers == updates ? scene.update_coding : cost_of_coding(answers);
   std::vector<ServerSimulation> rows = simulate_servers(profile, cluster, options, scene);

@@ -1,6 +1,8 @@
 // Profiles: a model's layers and times, parsed from JSON or derived from operations and a throughput.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/json.hpp"
 #include "base/require.hpp"
 #include "network/architecture.hpp"
@@ -40,6 +42,14 @@ Profile parse_profile(std::string_view json, const std::string& file) {
   }
   if (backward_s == 0) layers.refuse("every backward_s is 0; a profile needs measured times");
   return profile;
+}
+
+std::size_t rows_of(const ProfileLayer& layer) {
+  const std::size_t elements = layer.bytes / sizeof(float);
+  if (layer.rows > 0 && elements % layer.rows == 0) return layer.rows;
+  auto rows = static_cast<std::size_t>(std::sqrt(static_cast<double>(elements)));
+  while (rows > 1 && elements % rows != 0) --rows;
+  return rows > 1 ? rows : elements;
 }
 
 Profile read_profile(const std::string& file) { return parse_profile(base::text_of_file(file), file); }

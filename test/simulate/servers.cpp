@@ -305,5 +305,19 @@ TEST(Coding, TimesAreTheClustersAndAWarningNamesThoseThatItLacks) {
       Misuse);
 }
 
+/// A block has at most 1 MiB, so 1000 rows of 1024 elements are four of 250 rows; each has factors of its own.
+TEST(ServedCodecs, TakeTheBytesOfEachBlocksPackets) {
+  const Profile profile{.layers = {{.name = "matrix", .bytes = 1000 * 1024 * 4, .rows = 1000},
+                                   {.name = "of unknown rows", .bytes = 100 * 200 * 4},
+                                   {.name = "small", .bytes = 400, .rows = 10}}};
+  const std::vector<std::uint64_t> factors{4 * 2 * (1000 + 4 * 1024), 4 * 2 * (125 + 160), 400};
+  EXPECT_EQ(expected_updates(profile, "low_rank:2"), factors);
+  EXPECT_EQ(expected_updates(profile, "fp16"), (std::vector<std::uint64_t>{2'048'000, 40'000, 200}));
+  EXPECT_EQ(expected_answers(profile, "fp16"), expected_updates(profile, "fp16"));
+  EXPECT_TRUE(expected_updates(profile, "none").empty());
+  EXPECT_THROW(static_cast<void>(expected_answers(profile, "low_rank:2")), Misuse);
+  EXPECT_THROW(static_cast<void>(expected_updates(profile, "wrong")), Misuse);
+}
+
 }  // namespace
 }  // namespace syncopate

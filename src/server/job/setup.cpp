@@ -394,12 +394,22 @@ bool JobRules::codes(const compress::Settings& settings, const TableShape& table
          settings.codec->codes(settings, tensor_of(block, values(block.elements.size())));
 }
 
-double JobRules::expected_update(const Block& block) const {
+namespace {
+
+double expected_bytes(const compress::Settings& settings, const Block& block, bool is_coded) {
   const compress::Tensor tensor = tensor_of(block, Buffer(nullptr, block.elements.size(), DType::f32));
-  if (!block.is_coded) return static_cast<double>(tensor.values.bytes().size());
+  if (!is_coded) return static_cast<double>(tensor.values.bytes().size());
   double bytes = 0;
-  for (const compress::RoundBytes& round : compress::rounds_of(codec, {&tensor, 1})) bytes += round.bytes;
+  for (const compress::RoundBytes& round : compress::rounds_of(settings, {&tensor, 1})) bytes += round.bytes;
   return bytes;
+}
+
+}  // namespace
+
+double JobRules::expected_update(const Block& block) const { return expected_bytes(codec, block, block.is_coded); }
+
+double JobRules::expected_answer(const Block& block) const {
+  return expected_bytes(answers, block, block.answers_are_coded);
 }
 
 compress::Tensor tensor_of(const Block& block, Buffer values) noexcept {

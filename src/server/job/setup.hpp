@@ -124,8 +124,9 @@ struct JobRules {
   [[nodiscard]] bool codes_answers(const TableShape& table, const Block& block) const {
     return codes(answers, table, block);
   }
-  /// Expected bytes of a block's update.
+  /// Expected bytes of a block's update, and of the answer to it.
   [[nodiscard]] double expected_update(const Block& block) const;
+  [[nodiscard]] double expected_answer(const Block& block) const;
   /// Whether blocks have whole rows of matrices: the codec of updates may code only those.
   [[nodiscard]] bool keeps_rows_whole() const noexcept { return codec.codec->codes != nullptr; }
 

@@ -102,21 +102,35 @@ Scene scene_of(const schedule::Timeline& timeline, const Cluster& cluster, const
 
 namespace syncopate {
 
-std::vector<std::uint64_t> expected_packets(const Profile& profile, const std::string& codec) {
-  std::vector<std::uint64_t> packets;
-  if (codec == "none") return packets;
-  server::Setup setup{.tables = {{.name = "layer"}}, .coding = {.codec = codec}};
+namespace {
+
+/// Bytes of each layer by `bytes_of`, for the blocks of a job with one table.
+template <class BytesOf>
+std::vector<std::uint64_t> bytes_of_layers(const Profile& profile, server::Setup setup, BytesOf bytes_of) {
   const server::JobRules rules(setup);
+  setup.tables.resize(1);
+  std::vector<std::uint64_t> all;
   for (const ProfileLayer& layer : profile.layers) {
-    const std::size_t elements = layer.bytes / sizeof(float);
-    server::TableShape& table = setup.tables.front();
-    table.rows = layer.rows;
-    table.elements = layer.rows == 0 ? elements : elements / layer.rows * layer.rows;  // without the layer's vectors
-    auto bytes = static_cast<double>((elements - table.elements) * sizeof(float));
-    for (const server::Block& block : blocks_of(setup)) bytes += rules.expected_update(block);
-    packets.push_back(static_cast<std::uint64_t>(bytes));
+    setup.tables.front() = {.name = "layer", .elements = layer.bytes / sizeof(float), .rows = rows_of(layer)};
+    double bytes = 0;
+    for (const server::Block& block : blocks_of(setup)) bytes += bytes_of(rules, block);
+    all.push_back(static_cast<std::uint64_t>(bytes));
   }
-  return packets;
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> expected_updates(const Profile& profile, const std::string& codec) {
+  if (codec == "none") return {};
+  return bytes_of_layers(profile, {.coding = {.codec = codec}},
+                         [](const auto& rules, const auto& block) { return rules.expected_update(block); });
+}
+
+std::vector<std::uint64_t> expected_answers(const Profile& profile, const std::string& codec) {
+  if (codec == "none") return {};
+  return bytes_of_layers(profile, {.answers = codec},
+                         [](const auto& rules, const auto& block) { return rules.expected_answer(block); });
 }
 
 }  // namespace syncopate

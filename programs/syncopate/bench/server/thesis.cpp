@@ -73,8 +73,8 @@ ServerSimulation predicted(const ReplayedModel& model, const ReplayedContender& 
                           {.servers = is_alone ? 1 : scene.servers,
                            .placement = scene.placement,
                            .consistency = contender.consistency,
-                           .update_bytes = expected_packets(profile, contender.codec),
-                           .answer_bytes = expected_packets(profile, contender.answers)})
+                           .update_bytes = expected_updates(profile, contender.codec),
+                           .answer_bytes = expected_answers(profile, contender.answers)})
       .at(0);
 }
 
