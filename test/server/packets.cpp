@@ -161,7 +161,7 @@ TEST(OwnMasks, AreFlushed) {
 
 /// The threshold of auto:DENSITY follows the worker's own mask.
 TEST(OwnMasks, KeepADensity) {
-  constexpr double kDensity = 0.05;
+  constexpr double kWanted = 0.05;
   ImmediateJob job(matrix("importance:auto:0.05"), {Values(kMatrixRows * kColumns, 1.0F)});
   double changed = 0;
   const std::uint64_t steps = 60, counted = 20;
@@ -174,7 +174,7 @@ TEST(OwnMasks, KeepADensity) {
     if (step + counted < steps) continue;
     for (std::size_t i = 0; i < before.size(); ++i) changed += job.weights(0, 0)[i] == before[i] ? 0 : 1;
   }
-  EXPECT_NEAR(changed / (counted * kMatrixRows * kColumns), kDensity, 0.01);
+  EXPECT_NEAR(changed / (counted * kMatrixRows * kColumns), kWanted, 0.01);
 }
 
 /// Worker 0 of the job restores this state of its table; returns the one that it then saves.

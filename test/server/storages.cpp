@@ -266,7 +266,9 @@ TEST(Storages, OfTablesOf16BitsKeepTheServersF32) {
       const double unit = dtype == DType::f16 ? 0x1p-11 : 0x1p-8;
       for (std::size_t i = 0; i < kElements; ++i)
         ASSERT_NEAR(rounded[i], exact[i], unit * std::abs(exact[i])) << name_of(dtype) << " " << consistency;
-      if (dtype == DType::bf16) EXPECT_NE(rounded, exact);
+      if (dtype == DType::bf16) {
+        EXPECT_NE(rounded, exact);
+      }
     }
 }
 

@@ -236,8 +236,8 @@ class ShownOf final {
 };
 
 TEST(AnswerPackets, AreKeptUpToTheirNumber) {
-  constexpr std::size_t kElements = 4000;
-  ShownOf of(kElements, "topk:0.001");
+  constexpr std::size_t kShownElements = 4000;
+  ShownOf of(kShownElements, "topk:0.001");
   of.advance(kMostPackets);
   EXPECT_EQ(of.packets_from(1), kMostPackets);
   of.advance(1);
@@ -251,7 +251,7 @@ TEST(AnswerPackets, AreKeptUpToTheirNumber) {
   of.shown.write_to(writer);
   std::string image = writer.take();
   const auto is_restored = [&] {
-    ShownOf other(kElements, "topk:0.001");
+    ShownOf other(kShownElements, "topk:0.001");
     base::WireReader reader(image);
     try {
       other.shown.read_from(reader);
@@ -262,7 +262,8 @@ TEST(AnswerPackets, AreKeptUpToTheirNumber) {
     }
   };
   EXPECT_TRUE(is_restored());
-  image[8 + 1 + 4 + kElements * sizeof(float)] = kMostPackets + 1;  // their number follows version, flag and weights
+  image[8 + 1 + 4 + kShownElements * sizeof(float)] =
+      kMostPackets + 1;  // their number follows version, flag and weights
   image.append(4, '\0');
   EXPECT_FALSE(is_restored()) << "one packet too many";
 }
