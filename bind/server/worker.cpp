@@ -129,8 +129,9 @@ void bind_tables(nb::class_<Working>& type) {
            "Create a table for these weights, an array of float32, float16 or bfloat16 that is used in place, or what "
            "the `storage` loads, and return its index. The worker reads and writes the array in `start`, `update` and "
            "`sync`; in lockstep (staleness 0) one of float32 also between `update` and the return of `sync`. Every "
-           "worker creates the same tables in the same order. spared: layer-wise rules neither scale nor decay this "
-           "table. Raises Misuse after `start`.")
+           "worker creates the same tables in the same order. An array of several dimensions is a matrix for codecs "
+           "that code matrices: its first dimension has the rows. spared: layer-wise rules neither scale nor decay "
+           "this table. Raises Misuse after `start`.")
       .def(
           "start",
           [](const Working& self, const std::optional<KeptTables>& earlier) {

@@ -234,7 +234,8 @@ std::size_t unit_of(const JobRules& rules, const TableShape& table) {
   return columns <= kMostElements ? columns : 1;
 }
 
-/// The units that a placement gave to a server. One that it divided belongs to the server of its last byte.
+/// The units of the elements from `begin` to `end`, which a placement gave to a server. A unit that it divided belongs
+/// to the server that has its last element.
 Range units_of(std::size_t begin, std::size_t end, std::size_t unit, std::size_t elements) {
   const auto cut = [&](std::size_t at) { return at == elements ? (at + unit - 1) / unit : at / unit; };
   return {cut(begin), cut(end)};
@@ -247,7 +248,7 @@ std::size_t columns_of(const JobRules& rules, const TableShape& table, Range ele
   return elements.begin % columns == 0 && elements.end % columns == 0 ? columns : 1;
 }
 
-/// Bytes of a message with a packet of this block.
+/// Upper bound of the bytes of a packet of this block, with its number.
 std::size_t most_bytes(const compress::Settings& settings, const compress::Tensor& block) {
   return compress::wire_bytes_of(settings, {&block, 1}, true) + (settings.codec->selects_alike ? kNumberBytes : 0);
 }
