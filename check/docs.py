@@ -3,6 +3,7 @@
 
 import re
 import sys
+from collections import Counter
 
 from base.tree import CPP, ROOT, Finding, files, line_of, report, without_comments
 
@@ -18,16 +19,34 @@ EXCERPTS = {
 }
 
 
+def prose_of(text):
+    """The text with blank lines in place of its code."""
+    return re.sub(r"^```.*?^```", lambda match: re.sub(r"[^\n]", " ", match[0]), text, flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors_of(page):
+    """Names of a page's headings in links, as GitHub forms them."""
+    names, counts = [], Counter()
+    for heading in re.findall(r"^#+ (.*)", prose_of(page.read_text()), flags=re.MULTILINE):
+        shown = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        name = re.sub(r"[^\w\- ]", "", shown).replace(" ", "-")
+        names.append(f"{name}-{counts[name]}" if name in counts else name)
+        counts[name] += 1
+    return names
+
+
 def link_findings(root):
     for path in files(root, suffixes={".md"}):
         text = (root / path).read_text()
-        prose = re.sub(r"^```.*?^```", lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.MULTILINE | re.DOTALL)
-        for match in re.finditer(r"\]\(([^)\s]+)\)", prose):
-            target = match[1].split("#")[0]
-            if re.match(r"[a-z]+:", target) or not target:
+        for match in re.finditer(r"\]\(([^)\s]+)\)", prose_of(text)):
+            target, _, anchor = match[1].partition("#")
+            if re.match(r"[a-z]+:", target):
                 continue
-            if not (root / path.parent / target).exists():
+            page = root / path.parent / target if target else root / path
+            if not page.exists():
                 yield Finding(str(path), line_of(text, match.start()), f"there is no {target}: fix the link")
+            elif anchor and page.suffix == ".md" and anchor not in anchors_of(page):
+                yield Finding(str(path), line_of(text, match.start()), f"{match[1]}: the page has no such heading: fix the link")
 
 
 def source_findings(root):

@@ -242,7 +242,7 @@ class Docs(Tree):
     def setUp(self):
         super().setUp()
         self.write("example/allreduce.cpp", "int main() {}\n")
-        self.write("README.md", "[map](src) [web](https://example.org)\n```cpp\nint main() {}\n```\n")
+        self.write("README.md", "[map](src) [web](https://example.org)\n```cpp\nint main() {}\n```\n# Here\n")
         self.write("src/README.md", "[up](../README.md#here)\n")
 
     def test_whole_pages_pass(self):
@@ -251,6 +251,10 @@ class Docs(Tree):
     def test_a_dead_link_is_found(self):
         self.write("src/README.md", "\n[gone](gone.md)\n")
         self.finds(docs.findings(self.root), "src/README.md", 2, "there is no gone.md")
+
+    def test_a_link_to_a_heading_that_is_not_there_is_found(self):
+        self.write("docs/page.md", "# Page\n## `sync`, and [its](a.md) end\n```sh\n# gone\n```\n[here](#sync-and-its-end) [there](page.md#gone)\n")
+        self.finds(docs.findings(self.root), "docs/page.md", 6, "page.md#gone")
 
     def test_a_renamed_source_in_a_page_or_a_comment_is_found(self):
         self.write("src/sync/step.cpp", '// Steps; see sync/step.hpp.\n#include "sync/gone.hpp"\n// As in gone/\n// other.cpp.\n')

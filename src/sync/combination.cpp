@@ -36,8 +36,8 @@ void require_synchronized(const Combination& chosen) {
 
 void require_policy(const std::string& exchange, const std::string& policy) {
   base::require(exchange != "parameter_server" || policy.empty(),
-                "--policy {} has no effect with --exchange {}: each table travels by itself, front layers first; leave "
-                "it out",
+                "--policy {} has no effect with --exchange {}: tables are not merged, and --flow sets their order; "
+                "leave it out",
                 policy, exchange);
 }
 
