@@ -75,6 +75,12 @@ struct Tensor {
 struct StepInfo {
   std::uint64_t step = 0;
   int rank = 0, ranks = 1;
+  /// The number of the packet, if the rank does not send one in every step: a worker of a parameter server, except in
+  /// lockstep.
+  std::optional<std::uint64_t> packet{};
+
+  /// The number by which a coder takes its elements in turns.
+  [[nodiscard]] std::uint64_t turn() const noexcept { return packet.value_or(step); }
 };
 
 /// The codec's side of a mergeable round.

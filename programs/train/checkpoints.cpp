@@ -39,23 +39,36 @@ StateOf Checkpoints::place_of_state(const std::string& checkpoint, const Trainin
 }
 
 /// Either all ranks restore the state of their codecs, or none does: with residuals of some ranks only, the loss could
-/// not be accounted for. Workers are not a group: each restores the state that it finds.
+/// not be accounted for.
 void Checkpoints::restore_codec_state(const TrainingState& state, Gradients& gradients) {
   const SavedCodecState fresh = gradients.codec_state();
   if (is_empty(fresh)) return gradients.begin_codecs(state.progress.step);
+  if (run_.is_served()) return restore_worker_state(state, fresh, gradients);
   const FoundState found = find_codec_state(place_of_state(run_.options.resume, state), fresh);
   std::int32_t missing = found.state ? 0 : 1;
   allreduce(run_.group, std::span(&missing, 1), {.name = "ranks without their codec's state"});
   if (missing == 0) return gradients.restore(*found.state);
   if (!found.state) run_.output.warn(fmt::format("no codec state: {}", found.reason));
-  if (run_.is_served())
-    run_.output.warn(
-        "values that this worker's codec had left out of earlier gradients are lost; other workers keep theirs");
-  else if (run_.place.rank == 0)
+  if (run_.place.rank == 0)
     run_.output.warn(
         fmt::format("{} of {} ranks have no codec state to resume from: values that the codec had left out of earlier "
                     "gradients are lost, and the codec restarts empty on every rank",
                     missing, run_.place.ranks));
+  gradients.begin_codecs(state.progress.step);
+}
+
+/// Workers are not a group: each restores the state that it finds, also if other servers have other parts of the
+/// tables.
+void Checkpoints::restore_worker_state(const TrainingState& state, const SavedCodecState& fresh, Gradients& gradients) {
+  FoundState found = find_codec_state(place_of_state(run_.options.resume, state), fresh, Lengths::any);
+  try {
+    if (found.state) return gradients.restore(*found.state);
+  } catch (const Misuse& misuse) {
+    found.reason = misuse.what();
+  }
+  run_.output.warn(fmt::format("no codec state: {}", found.reason));
+  run_.output.warn(
+      "values that this worker's codec had left out of earlier gradients are lost; other workers keep theirs");
   gradients.begin_codecs(state.progress.step);
 }
 

@@ -33,6 +33,7 @@ class Checkpoints final {
 
  private:
   [[nodiscard]] StateOf place_of_state(const std::string& checkpoint, const TrainingState& state) const;
+  void restore_worker_state(const TrainingState& state, const SavedCodecState& fresh, Gradients& gradients);
   void save_codecs(const TrainingState& state, const Gradients& gradients);
 
   Run& run_;

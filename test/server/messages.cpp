@@ -153,6 +153,42 @@ TEST_F(Asked, AWorkerIgnoresAnAnswerWithAnotherPartThanItAskedFor) {
   EXPECT_EQ(weights_, std::vector<float>(4, 5)) << "gathering changes no weights";
 }
 
+/// A call that ended by a Timeout is repeated while its request is under way.
+TEST_F(Asked, AWorkerIgnoresAPartThatAnEarlierGatherRequested) {
+  static_cast<void>(block_.first_request(0));
+  block_.receive(answer_of(0, 5));
+  block_.gather({first_, second_});
+  ASSERT_TRUE(block_.gathering_request());
+  block_.receive(answer_of(kKept, 6));
+  ASSERT_TRUE(block_.gathering_request());
+  block_.gather({first_, second_});
+  block_.receive(answer_of(kKept - 1, 9));
+  for (const std::uint64_t part : {0, 1}) {
+    const auto request = block_.gathering_request();
+    ASSERT_TRUE(request);
+    EXPECT_EQ(kept_part(std::get<Fetch>(*request).answer.version), part);
+    block_.receive(answer_of(kKept - part, part == 0 ? 7 : 8));
+  }
+  EXPECT_TRUE(block_.has_gathered());
+  EXPECT_EQ(first_, std::vector<float>(4, 7));
+  EXPECT_EQ(second_, std::vector<float>(4, 8));
+}
+
+TEST_F(Asked, AWorkerRefusesAPartInPackets) {
+  const server::Setup setup{.tables = {{"table", 4}}, .coding = {.dense_below = 0}, .answers = "topk:0.5"};
+  const JobRules rules(setup);
+  WorkerBlock block(rules, blocks_of(setup).front(), weights_, 0);
+  static_cast<void>(block.first_request(0));
+  block.receive(answer_of(0, 5));
+  block.gather({first_});
+  ASSERT_TRUE(block.gathering_request());
+  Weights packets = answer_of(kKept, 9);
+  packets.is_coded = true;
+  values_.resize(64);
+  packets.values.bytes = std::as_bytes(std::span(values_));
+  EXPECT_THROW(block.receive(packets), Corrupt);
+}
+
 TEST_F(Asked, AWorkerIgnoresAnAnswerToAnEarlierRequestAndRefusesOtherLengths) {
   static_cast<void>(block_.first_request(0));
   block_.receive(answer_of(0, 5));

@@ -159,6 +159,19 @@ TEST(OwnMasks, AreFlushed) {
   }
 }
 
+/// A worker that sends every fourth step has sent every element after four packets.
+TEST(OwnMasks, AreFlushedByPackets) {
+  server::Setup setup = matrix("importance:1e9,1,4");
+  setup.consistency = "ssp:3";
+  ImmediateJob job(setup, {Values(kMatrixRows * kColumns, 1.0F)});
+  for (std::uint64_t step = 0; step < 24; ++step)
+    job.step(1, [&](std::size_t worker, Clock, std::size_t, std::span<float> gradient) {
+      std::ranges::fill(gradient, worker == 0 && step == 0 ? 1.0F : 0.0F);
+    });
+  job.finish();
+  EXPECT_EQ(std::ranges::count(job.weights(1, 0), 0.5F), static_cast<std::ptrdiff_t>(kMatrixRows * kColumns));
+}
+
 /// The threshold of auto:DENSITY follows the worker's own mask.
 TEST(OwnMasks, KeepADensity) {
   constexpr double kWanted = 0.05;
@@ -179,7 +192,7 @@ TEST(OwnMasks, KeepADensity) {
 
 /// Worker 0 of the job restores this state of its table; returns the one that it then saves.
 std::vector<std::byte> state_of(const server::Setup& setup, const std::vector<std::byte>& restored) {
-  Values weights(kMatrixRows * kColumns, 1.0F);
+  Values weights(setup.tables.front().elements, 1.0F);
   WorkerTables worker(setup, 0, {Buffer(std::span(weights))}, [](auto&&...) {});
   const std::vector<std::byte> saved[] = {restored};
   worker.restore(saved, 1);
@@ -227,6 +240,48 @@ TEST(States, OfACodecBelongToBlocks) {
   ASSERT_EQ(joined.size(), residual + 8 + q);
   EXPECT_TRUE(std::ranges::equal(std::span(joined).first(residual), std::span(saved).first(residual)));
   EXPECT_TRUE(std::ranges::all_of(std::span(joined).last(q), [](std::byte b) { return b == std::byte{0}; }));
+}
+
+/// Two servers have 5 of the 10 rows each, which low_rank shortens; four have 2 or 3, which it does not.
+TEST(States, OfBlocksThatOtherServersDoNotCodeBeginWithZero) {
+  server::Setup two = matrix("low_rank:4", 10);
+  two.tables.front().elements = 10 * 1000;
+  two.servers = 2;
+  server::Setup four = two;
+  four.servers = 4;
+  const std::vector<std::byte> fresh = state_of(two, {});
+  const std::size_t residual = 10 * 1000 * sizeof(float);
+  ASSERT_GT(fresh.size(), residual);
+  EXPECT_TRUE(std::ranges::all_of(std::span(fresh).first(residual), [](std::byte b) { return b == std::byte{0}; }));
+  EXPECT_TRUE(state_of(four, fresh).empty());
+  EXPECT_THROW(static_cast<void>(state_of(matrix("none"), numbered(4))), Misuse);
+}
+
+/// One server has 4 of the 9 rows, which low_rank does not shorten, and one 5, which it does.
+TEST(LocalClipping, OfATableWithAnUncodedBlockIsEqualOnAllWorkers) {
+  server::Setup setup = matrix("low_rank:4", 9);
+  setup.tables.front().elements = 9 * 1000;
+  setup.servers = 2;
+  setup.coding.feedback.clip_norm = 1;
+  ImmediateJob job(setup);
+  job.step(1, [](std::size_t, Clock, std::size_t, std::span<float> gradient) { std::ranges::fill(gradient, 1.0F); });
+  job.finish();
+  for (const float weight : job.weights(0, 0)) ASSERT_NEAR(weight, -1 / std::sqrt(9 * 1000.0), 1e-5);
+}
+
+TEST(Answers, OfQuantisersKeepNoState) {
+  for (const std::string codec : {"int8", "qsgd:8", "terngrad", "onebit"}) {
+    server::Setup setup = matrix("none");
+    setup.answers = codec;
+    EXPECT_NO_THROW(static_cast<void>(blocks_of(setup))) << codec;
+  }
+  server::Setup setup = matrix("none");
+  setup.answers = "int8";
+  ImmediateJob job(setup);
+  for (int step = 0; step < 3; ++step)
+    job.step(1, [](std::size_t, Clock, std::size_t, std::span<float> gradient) { std::ranges::fill(gradient, 1.0F); });
+  job.finish();
+  for (const float weight : job.weights(0, 0)) ASSERT_NEAR(weight, -3, 0.05);
 }
 
 TEST(Answers, AreCodedWithoutAState) {

@@ -154,6 +154,7 @@ TEST(Parts, ThatAreMalformedAreCorrupt) {
   longer.push_back({});
   refused(setup_of("gaia:0.01,5"), [&](Push& of) { of.update = {nullptr, longer}; }, {"1 bytes follow"});
   refused(setup_of("tap"), [](Push&) {}, {"packed"});
+  refused(setup_of("gaia:0.01,0"), [](Push& of) { of.left = 0; }, {"packed"});
   refused(setup_of("gaia:0.01,5", "bf16"), [](Push&) {}, {"packed"});
   refused(setup_of("bsp"), [](Push& of) { of.is_packed = false; }, {"leaves 1 steps"});
 }

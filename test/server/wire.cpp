@@ -369,6 +369,19 @@ TEST(BlockImages, HaveTheOptimizersStateFromTheFirstStepOn) {
   EXPECT_TRUE(std::ranges::equal(one.block.values(), other.block.values()));
 }
 
+TEST(BlockImages, HaveTheStateThatAJobBeginsWith) {
+  const server::Setup setup{.tables = {{"table", 4}}, .optimizer = "momentum"};
+  const JobRules rules(setup);
+  const std::vector<float> weights(4), velocity{1, 2, 3, 4};
+  ServerBlock one(rules, Block{.elements = {0, 4}}, false), other(rules, Block{.elements = {0, 4}}, false);
+  one.initialise(std::as_bytes(std::span(velocity)), 1);
+  one.initialise(std::as_bytes(std::span(weights)), 0);
+  const Payload image = one.image();
+  other.restore(image.bytes);
+  other.receive(0, Push{.last = 1, .rate = 1});
+  EXPECT_EQ(other.values()[3], -3.6F) << "a step without a gradient moves by 0.9 of the velocity";
+}
+
 TEST(BlockParts, AreThoseThatTheOptimizerKeeps) {
   const std::vector<float> values(4);
   const std::map<std::string, std::size_t> states{{"sgd", 0}, {"momentum", 1}, {"adam", 2}};

@@ -120,6 +120,12 @@ TEST_F(Served, KeepsWhatItsCodecLeftOut) {
     EXPECT_EQ(digest_of(ended, 2), expected) << codec;
     EXPECT_EQ(ended.error.find("no codec state"), std::string::npos) << ended.error;
   }
+  const std::string masks = "--codec importance:1 --dense-below 1 ";
+  static_cast<void>(digest_with(2, 2, masks + "--steps 4 --checkpoint " + file));
+  const Ended more = with_servers(2, 3, masks + "--steps 7 --resume " + file);
+  EXPECT_EQ(more.code, 0) << more.error;
+  EXPECT_EQ(more.error.find("no codec state"), std::string::npos) << "other servers: " << more.error;
+  static_cast<void>(digest_with(2, 2, topk + "--steps 4 --checkpoint " + file));
   const Ended other = with_servers(3, 2, topk + "--steps 7 --resume " + file);
   EXPECT_NE(other.error.find("no codec state"), std::string::npos) << other.error;
 }

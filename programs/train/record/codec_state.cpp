@@ -46,7 +46,7 @@ SavedCodecState state_of(const Json& header, std::span<const std::uint8_t> paylo
   return state;
 }
 
-SavedCodecState load(const StateOf& place, const SavedCodecState& fresh) {
+SavedCodecState load(const StateOf& place, const SavedCodecState& fresh, Lengths lengths) {
   const Sealed sealed = read_sealed(file_of(place), kStateMagic, "codec's state");
   const Json header = Json::parse(sealed.header);
   require_same(header, "codec", fresh.codec);
@@ -55,7 +55,8 @@ SavedCodecState load(const StateOf& place, const SavedCodecState& fresh) {
   require_same(header, "step", place.step);
   require_same(header, "parameters", place.parameters);
   SavedCodecState state = state_of(header, sealed.payload);
-  if (const std::string difference = difference_of(state, fresh); !difference.empty()) throw Corrupt(difference);
+  if (const std::string difference = difference_of(state, fresh, lengths); !difference.empty())
+    throw Corrupt(difference);
   return state;
 }
 
@@ -72,19 +73,19 @@ void save_codec_state(const StateOf& place, const SavedCodecState& state) {
 }
 
 /// One codec keeps other parts of gradients under another exchange.
-std::string difference_of(const SavedCodecState& earlier, const SavedCodecState& fresh) {
+std::string difference_of(const SavedCodecState& earlier, const SavedCodecState& fresh, Lengths lengths) {
   if (earlier.codec != fresh.codec) return fmt::format("codec {} there, codec {} here", earlier.codec, fresh.codec);
-  const auto same = [](const auto& a, const auto& b) {
-    return a.first == b.first && a.second.size() == b.second.size();
+  const auto same = [&](const auto& a, const auto& b) {
+    return a.first == b.first && (lengths == Lengths::any || a.second.size() == b.second.size());
   };
   if (std::ranges::equal(earlier.gradients, fresh.gradients, same)) return {};
   return fmt::format("it holds other gradients, or other parts of them, than codec {} keeps under this exchange",
                      fresh.codec);
 }
 
-FoundState find_codec_state(const StateOf& place, const SavedCodecState& fresh) {
+FoundState find_codec_state(const StateOf& place, const SavedCodecState& fresh, Lengths lengths) {
   try {
-    return {load(place, fresh), {}};
+    return {load(place, fresh, lengths), {}};
   } catch (const std::exception& error) {
     return {std::nullopt, fmt::format("{}: {}", file_of(place), error.what())};
   }

@@ -46,9 +46,9 @@ bool is_drawn(const Tensor& tensor, const StepInfo& info, int proposers) {
          ranks.begin() + static_cast<std::ptrdiff_t>(drawn);
 }
 
-/// The elements that a step sends without a proposal.
-Range flushed_part(const MaskCoding& coding, std::size_t elements, std::uint64_t step) {
-  return coding.flush_in == 0 ? Range{} : even_part(elements, coding.flush_in, step % coding.flush_in);
+/// The elements that a packet has without a proposal.
+Range flushed_part(const MaskCoding& coding, std::size_t elements, std::uint64_t turn) {
+  return coding.flush_in == 0 ? Range{} : even_part(elements, coding.flush_in, turn % coding.flush_in);
 }
 
 /// mask = union of mask and part.
@@ -70,7 +70,7 @@ void select_alone(const MaskCoding& coding, const Compensated& tensor, const Ten
   const double density = static_cast<double>(into.size()) / static_cast<double>(tensor.size());
   const float next = coding.next_threshold(made.threshold, density, info);
   std::memcpy(source.next.data(), &next, sizeof next);
-  add_part(into, flushed_part(coding, tensor.size(), info.step), tensor.elements());
+  add_part(into, flushed_part(coding, tensor.size(), info.turn()), tensor.elements());
 }
 
 class MaskingCoder final : public Coder {

@@ -49,12 +49,15 @@ void AnswerStream::read_from(base::WireReader& reader) {
   }
 }
 
+/// A job may begin with a saved state, so that there is one before the first step. Without lockstep servers have none.
+bool ServerBlock::has_state_in_image() const noexcept { return rules_.in_lockstep() && has_weights_; }
+
 Payload ServerBlock::image() const {
   base::WireWriter writer;
   writer.number(complete_);
   writer.number(static_cast<std::uint8_t>(has_weights_));
   if (has_weights_) write(writer, std::as_bytes(std::span(weights_)));
-  if (complete_ > 0)  // before the first step all state is zero
+  if (has_state_in_image())
     for (const auto& state : state_) write(writer, std::as_bytes(std::span(state)));
   const std::size_t elements = weights_.size();
   for (std::size_t s = 0; s < rules_.storages.kept; ++s)
@@ -80,7 +83,7 @@ void ServerBlock::restore(base::ConstBytes image) {
   complete_ = reader.number<Clock>();
   has_weights_ = reader.number<std::uint8_t>() != 0;
   if (has_weights_) read(reader, weights_);
-  if (complete_ > 0)
+  if (has_state_in_image())
     for (auto& state : state_) read(reader, state);
   const std::size_t elements = weights_.size();
   for (std::size_t s = 0; s < rules_.storages.kept; ++s) read(reader, std::span(kept_).subspan(s * elements, elements));

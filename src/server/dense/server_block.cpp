@@ -91,7 +91,7 @@ void ServerBlock::require_sound(base::ConstBytes update, Clock step) {
 
 void ServerBlock::require_sound(const Push& push) {
   if (!push.is_packed) return require_sound(push.update.bytes, push.last - 1);
-  if (!rules_.consistency.part || coder_)
+  if (!rules_.consistency.part || coder_ || rules_.in_lockstep())
     throw Corrupt("an update is packed, but the job sends whole ones or codes them");
   const base::ConstBytes rest = compress::sparse::read_packet({}, weights_.size(), push.update.bytes, part_);
   if (!rest.empty()) throw Corrupt(fmt::format("{} bytes follow a packed update", rest.size()));

@@ -111,6 +111,7 @@ class ServerBlock final {
   void apply(WorkerState& worker_state, std::size_t worker, const Push& push, double now_s);
   void require_length(base::ConstBytes values) const;
   void require_part(std::uint64_t part) const;
+  [[nodiscard]] bool has_state_in_image() const noexcept;
   [[nodiscard]] const std::vector<float>& part(std::size_t index) const {
     return index == 0 ? weights_ : state_[index - 1];
   }

@@ -157,7 +157,8 @@ Payload WorkerBlock::take_update() {
   if (head > 0) base::put(*wire, 0, packets_);
   const compress::StepInfo info{.step = head > 0 ? packets_ : static_cast<std::uint64_t>(own_ - 1),
                                 .rank = static_cast<int>(worker_),
-                                .ranks = 1};
+                                .ranks = 1,
+                                .packet = rules_.in_lockstep() ? std::nullopt : std::optional(packets_)};
   const compress::Round round = coder_->begin({&tensor, 1}, info, std::span(*wire).subspan(head));
   ++packets_;
   if (compress::is_finite(rules_.codec, tensor, true)) {
@@ -181,7 +182,8 @@ void WorkerBlock::mask_sent() const {
 
 void WorkerBlock::receive(Weights answer) {
   const bool is_coded = answer.is_coded;
-  if (is_coded ? !follower_ : answer.values.bytes.size() != weights_.size_bytes())
+  const bool is_packets = is_coded && follower_ && !kept_part(answer.version);
+  if (!is_packets && (is_coded || answer.values.bytes.size() != weights_.size_bytes()))
     throw Corrupt(fmt::format("{} bytes for a block of {} elements", answer.values.bytes.size(), weights_.size()));
   if (answer.is_unasked ? request_ || is_ending_ : !answers_request(answer)) return;
   const AnswerTerms terms = request_ ? terms_of(*request_) : AnswerTerms{};
@@ -203,7 +205,9 @@ bool WorkerBlock::answers_request(const Weights& answer) const {
          kept_part(answer.version) == kept_part(terms_of(*request_).version);
 }
 
+/// A part that an earlier call has requested may be of an earlier step.
 void WorkerBlock::gather(std::vector<std::span<float>> parts) {
+  ignores_part_ = request_ && kept_part(terms_of(*request_).version);
   parts_ = std::move(parts);
   gathered_ = 0;
   gathered_at_ = 0;
@@ -218,7 +222,7 @@ std::optional<BlockRequest> WorkerBlock::gathering_request() {
 }
 
 void WorkerBlock::take_part_of(const Weights& answer) {
-  if (gathered_ == parts_.size()) return;
+  if (std::exchange(ignores_part_, false) || gathered_ == parts_.size()) return;
   std::memcpy(parts_[gathered_++].data(), answer.values.bytes.data(), answer.values.bytes.size());
   gathered_at_ = std::max(gathered_at_, answer.least);
 }

@@ -121,6 +121,7 @@ class WorkerBlock final {
   std::vector<std::span<float>> parts_;  ///< to be gathered
   std::size_t gathered_ = 0;             ///< number of gathered parts
   Clock gathered_at_ = 0;
+  bool ignores_part_ = false;       ///< the pending request is for a part of an earlier `gather`
   std::optional<Weights> arrived_;  ///< weights that are not adopted yet
   bool has_changed_ = false;        ///< `weights_`, by an arrival since the last `settle`
 };

@@ -3,8 +3,10 @@
 
 #include <fmt/ranges.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 
 #include "base/random.hpp"
 #include "base/require.hpp"
@@ -38,7 +40,8 @@ std::size_t count(base::WireReader& reader, std::uint64_t most) {
   return value;
 }
 
-std::vector<std::string_view> names_of_codecs(const Catalogue& catalogue, bool (*allowed)(const compress::Codec&)) {
+std::vector<std::string_view> names_of_codecs(const Catalogue& catalogue,
+                                              const std::function<bool(const compress::Codec&)>& allowed) {
   std::vector<std::string_view> names;
   for (const compress::Codec* codec : catalogue.codecs())
     if (allowed(*codec)) names.push_back(codec->name);
@@ -344,20 +347,27 @@ CodingOptions coding_of(const Setup& setup, const optim::Rule& rule, const optim
   return coding;
 }
 
-bool codes_answers(const compress::Codec& codec) {
-  return compress::has_packets_alone(codec) && codec.kept_bytes == nullptr && !codec.wants_weights;
+/// Answers carry what earlier ones left out instead of feedback, and no other state.
+bool codes_answers(const compress::Settings& settings) {
+  constexpr std::size_t kRows = 64;
+  std::array<float, kRows * kRows> matrix{};  // only its shape is looked at
+  const compress::Tensor tensor{.values = Buffer(matrix.data(), matrix.size(), DType::f32), .rows = kRows, .columns = kRows};
+  return compress::has_packets_alone(*settings.codec) && !settings.codec->wants_weights &&
+         compress::state_bytes(settings, tensor, true, 1) == 0;
 }
 
-/// The coding of answers, which carry what earlier ones left out instead of feedback.
 compress::Settings answers_of(const Setup& setup) {
   CodingOptions coding = setup.coding;
   coding.codec = setup.answers;
   coding.feedback = {.kind = FeedbackKind::none};
   const compress::Settings settings = settings_of(coding, setup.catalogue);
-  base::require(codes_answers(*settings.codec),
+  const auto is_allowed = [&](const compress::Codec& codec) {
+    return codes_answers(compress::settings_of(codec.name, setup.catalogue));
+  };
+  base::require(codes_answers(settings),
                 "codec {} of answers: it keeps a state between packets or reads weights, which answers have not; "
                 "allowed: {}",
-                setup.answers, fmt::join(names_of_codecs(setup.catalogue, codes_answers), ", "));
+                setup.answers, fmt::join(names_of_codecs(setup.catalogue, is_allowed), ", "));
   return settings;
 }
 

@@ -129,11 +129,14 @@ std::uint64_t WorkerTables::packets() {
   return most;
 }
 
+/// Whether a block is coded depends on its length. So after another cut a table may have coded blocks for the first
+/// time, which begin with zero, or none, which leave nothing out.
 void WorkerTables::restore(std::span<const std::vector<std::byte>> left_out, std::uint64_t packets) {
   base::require(left_out.size() == tables_.size(), "residuals of {} tables; allowed: of all {}", left_out.size(),
                 tables_.size());
   for (std::size_t t = 0; t < tables_.size(); ++t) {
     const StateLayout layout = layout_of(tables_[t]);
+    if (compress::has_state(rules_.codec) && (left_out[t].empty() || layout.bytes == 0)) continue;
     const bool has_own = layout.bytes > layout.vector_bytes;
     base::require(has_own ? left_out[t].size() >= layout.vector_bytes : left_out[t].size() == layout.bytes,
                   "the residual of table '{}' has {} bytes instead of {}", setup_.tables[t].name, left_out[t].size(),
@@ -150,7 +153,7 @@ void WorkerTables::restore(const Table& table, base::ConstBytes saved, std::uint
   for (const StatePart& part : layout.parts) {
     std::vector<std::byte>& state = states[part.block];
     state.resize(std::max(state.size(), part.in_block.end));
-    if (part.is_own && !is_same_cut) continue;
+    if (saved.empty() || (part.is_own && !is_same_cut)) continue;
     std::ranges::copy(saved.subspan(part.at, part.in_block.size()),
                       state.begin() + static_cast<std::ptrdiff_t>(part.in_block.begin));
   }

@@ -190,7 +190,7 @@ void WorkerTables::update(std::size_t index, std::span<float> gradient, const Up
                 "table '{}' is updated a second time in step {}; allowed: once between two calls of "
                 "clock",
                 setup_.tables[index].name, own_);
-  if (rules_.local_clip > 0 && table.places.front().is_coded) clip(gradient);
+  if (rules_.local_clip > 0 && std::ranges::any_of(table.places, &Block::is_coded)) clip(gradient);
   std::span<float> update = gradient;
   if (optimizer_) {
     add_change(table, index, gradient, at);

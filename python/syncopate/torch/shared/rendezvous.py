@@ -24,10 +24,12 @@ _CONNECTING_S = 60  # when all ranks have come
 def own_group(process_group: ProcessGroup | None = None, timeout_s: float | None = None) -> syncopate.Group:
     """A group of its own for the ranks of a process group, of any backend; without torch.distributed, of the job's ranks.
 
-    Its operations keep their order whatever the process group does at the same time. timeout_s: by default the process group's.
+    Its operations keep their order whatever the process group does at the same time. timeout_s: by default the process group's;
+    without torch.distributed SYNCOPATE_TIMEOUT_MS, or torch's default.
     """
     if not dist.is_initialized():
-        return syncopate.Group.join(timeout_s=DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s)
+        is_set = timeout_s is not None or "SYNCOPATE_TIMEOUT_MS" in os.environ
+        return syncopate.Group.join(timeout_s=timeout_s if is_set else DEFAULT_TIMEOUT_S)
     process_group = process_group or dist.distributed_c10d._get_default_group()
     timeout_s = _timeout_of(process_group) if timeout_s is None else timeout_s
     _, store = dist.distributed_c10d._world.pg_map[process_group]
