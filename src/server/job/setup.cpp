@@ -351,7 +351,8 @@ CodingOptions coding_of(const Setup& setup, const optim::Rule& rule, const optim
 bool codes_answers(const compress::Settings& settings) {
   constexpr std::size_t kRows = 64;
   std::array<float, kRows * kRows> matrix{};  // only its shape is looked at
-  const compress::Tensor tensor{.values = Buffer(matrix.data(), matrix.size(), DType::f32), .rows = kRows, .columns = kRows};
+  const compress::Tensor tensor{
+      .values = Buffer(matrix.data(), matrix.size(), DType::f32), .rows = kRows, .columns = kRows};
   return compress::has_packets_alone(*settings.codec) && !settings.codec->wants_weights &&
          compress::state_bytes(settings, tensor, true, 1) == 0;
 }
