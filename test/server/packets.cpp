@@ -159,19 +159,6 @@ TEST(OwnMasks, AreFlushed) {
   }
 }
 
-/// A worker that sends every fourth step has sent every element after four packets.
-TEST(OwnMasks, AreFlushedByPackets) {
-  server::Setup setup = matrix("importance:1e9,1,4");
-  setup.consistency = "ssp:3";
-  ImmediateJob job(setup, {Values(kMatrixRows * kColumns, 1.0F)});
-  for (std::uint64_t step = 0; step < 24; ++step)
-    job.step(1, [&](std::size_t worker, Clock, std::size_t, std::span<float> gradient) {
-      std::ranges::fill(gradient, worker == 0 && step == 0 ? 1.0F : 0.0F);
-    });
-  job.finish();
-  EXPECT_EQ(std::ranges::count(job.weights(1, 0), 0.5F), static_cast<std::ptrdiff_t>(kMatrixRows * kColumns));
-}
-
 /// The threshold of auto:DENSITY follows the worker's own mask.
 TEST(OwnMasks, KeepADensity) {
   constexpr double kWanted = 0.05;

@@ -1,6 +1,7 @@
 // Updates that travel in parts, and weights that a server sends without a request.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "server/dense/server_block.hpp"
@@ -157,6 +158,22 @@ TEST(Parts, ThatAreMalformedAreCorrupt) {
   refused(setup_of("gaia:0.01,0"), [](Push& of) { of.left = 0; }, {"packed"});
   refused(setup_of("gaia:0.01,5", "bf16"), [](Push&) {}, {"packed"});
   refused(setup_of("bsp"), [](Push& of) { of.is_packed = false; }, {"leaves 1 steps"});
+}
+
+/// A worker that sends every fourth step has sent every element in FLUSH packets.
+TEST(Flushes, CountPackets) {
+  Ends ends(setup_of("ssp:3", "importance:1e9,1,4"));
+  std::vector<float> update(kElements, 0.5F);
+  for (int packet = 0; packet < 4; ++packet) {
+    for (int step = 0; step < 4; ++step) {
+      ends.at_worker.add(update);
+      ends.at_worker.end_step(0);
+      std::ranges::fill(update, 0.0F);
+    }
+    ends.at_server.receive(0, std::get<Push>(ends.at_worker.request().value()));
+    ends.deliver();
+  }
+  EXPECT_EQ(std::ranges::count(ends.at_server.values(), 1.5F), static_cast<std::ptrdiff_t>(kElements));
 }
 
 TEST(Unasked, WeightsAreSentOneAtATimeAndOnlyWhenTheyHaveChanged) {
